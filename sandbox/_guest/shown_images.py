@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, NamedTuple
-from weakref import WeakSet
+from weakref import ref
 
 import cv2
 import matplotlib.pyplot as plt
@@ -47,7 +47,7 @@ class ShownImages:
 
     def __init__(self, links: ImageLinks, *, max_images: int, max_pixels: int) -> None:
         self._links, self._max_images, self._max_pixels = links, max_images, max_pixels
-        self._left = WeakSet[Figure]()
+        self._left = list[ref[Figure]]()
         """Figures that pyplot has closed, which the code may hold and change."""
         self.clear()
 
@@ -97,17 +97,29 @@ class ShownImages:
 
     def show_unshown(self) -> None:
         """Show figures that changed since they were shown or saved, as a notebook does at the end of a cell."""
-        if plt.get_fignums() or self._left:
-            self._show_all(only_stale=True)
+        for figure in self._closed_figures() if plt.get_fignums() or self._left else ():
+            try:
+                if figure.stale:
+                    self._draw(figure)
+            except Exception as error:  # noqa: BLE001 - drawing runs what the code has put into the figure
+                note(f"a figure is not shown: {error}")
+                self._left = [left for left in self._left if left() is not figure]
 
-    def _show_all(self, *_args: Any, only_stale: bool = False, **_options: Any) -> None:
-        """A figure that an earlier call has made is shown again where it has changed."""
-        figures = [figure for figure in self._left if figure.stale]
-        figures += [figure for figure in map(plt.figure, plt.get_fignums()) if figure.stale or not only_stale]
-        self._left.update(map(plt.figure, plt.get_fignums()))
-        for figure in figures:
-            self._draw(figure)
+    def _show_all(self, *_args: Any, **_options: Any) -> None:
+        """Show all that is open, and again what an earlier call has made and this one changed."""
+        n_open = len(plt.get_fignums())
+        figures = self._closed_figures()
+        for place, figure in enumerate(figures):
+            if figure.stale or place >= len(figures) - n_open:
+                self._draw(figure)
+
+    def _closed_figures(self) -> list[Figure]:
+        """Close what is open, and list it after those figures that were closed before."""
+        opened = list(map(plt.figure, plt.get_fignums()))
+        held = [figure for left in self._left if (figure := left()) is not None and figure not in opened]
+        self._left = [ref(figure) for figure in held + opened]
         plt.close("all")
+        return held + opened
 
     def _draw(self, figure: Any) -> None:
         canvas: Any = figure.canvas if isinstance(figure.canvas, FigureCanvasAgg) else FigureCanvasAgg(figure)

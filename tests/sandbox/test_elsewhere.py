@@ -61,6 +61,13 @@ def test_of_several_images_none_is_taken_for_the_image(pool: SandboxPool) -> Non
         assert session.run("image").status == session.run("Image.open('image_1.png')").status == "error"
 
 
+def test_a_figure_that_cannot_be_drawn_is_a_note(session: Session) -> None:
+    observation = session.run("plt.figure(figsize=(10**5, 10**5))\nprint(1)")
+    assert (observation.status, observation.images) == ("ok", ())
+    assert observation.text.startswith("1\nnote: a figure is not shown: figure of ")
+    assert session.run("print(2)").text == "2\n"
+
+
 def test_a_window_is_shown(session: Session) -> None:
     code = "cv2.imshow('window', np.full((4, 5, 3), (255, 0, 0), np.uint8))"
     shown = session.run(code).images[0].pixels

