@@ -178,6 +178,10 @@ class Runner:
                     between_calls.wait_for_threads()
                     if self._echo == "last":
                         self._images.show_unshown()
+                except BaseException:
+                    if self._echo == "last":
+                        self._images.forget_figures()
+                    raise
                 finally:
                     self._baseline.restore()
                     self._output.flush()

@@ -105,6 +105,11 @@ class ShownImages:
                 note(f"a figure is not shown: {error}")
                 self._left = [left for left in self._left if left() is not figure]
 
+    def forget_figures(self) -> None:
+        """Show none of the figures of a call that failed in a later one."""
+        plt.close("all")
+        self._left = []
+
     def _show_all(self, *_args: Any, **_options: Any) -> None:
         """Show all that is open, and again what an earlier call has made and this one changed."""
         n_open = len(plt.get_fignums())
