@@ -47,7 +47,7 @@ ShowsTarget = Callable[[str, ImageRef], Awaitable[bool]]
 
 @dataclass(frozen=True, slots=True)
 class Faithfulness:
-    """``faithful``, ``unfaithful`` and ``no_image`` are proportions of all rollouts, 1 in sum (CodeV, figure 5)."""
+    """``faithful``, ``unfaithful`` and ``no_picture`` are proportions of all rollouts, 1 in sum (CodeV, figure 5)."""
 
     given_correct: Estimate
     """Faithful among right answers: CodeV's text and figure 2."""
@@ -55,11 +55,7 @@ class Faithfulness:
     """Faithful and right, of all: CodeV's algorithm 1 and table 5."""
     faithful: float
     unfaithful: float
-    no_image: float
-
-    def as_json(self) -> dict[str, Any]:
-        """Convert for ``report.json``, whose keys stay those of earlier reports."""
-        return {"no_picture" if name == "no_image" else name: value for name, value in asdict(self).items()}
+    no_picture: float
 
 
 async def shown_to(judge: ShowsTarget, rollouts: Sequence[ScoredRollout]) -> dict[tuple[str, str], bool]:
@@ -98,7 +94,7 @@ def faithfulness(
         over_all=wilson(n_both, n),
         faithful=n_faithful / max(n, 1),
         unfaithful=(n - n_faithful - n_without) / max(n, 1),
-        no_image=n_without / max(n, 1),
+        no_picture=n_without / max(n, 1),
     )
 
 
@@ -181,8 +177,8 @@ def _faithfulness(findings: Findings, rollouts: Sequence[ScoredRollout]) -> dict
     return {
         who: {
             "n": len(counted),
-            "as_codev": faithfulness(counted, shows).as_json(),
-            "parts_only": faithfulness(counted, shows, whole_share=findings.whole_share).as_json(),
+            "as_codev": asdict(faithfulness(counted, shows)),
+            "parts_only": asdict(faithfulness(counted, shows, whole_share=findings.whole_share)),
         }
         for who, (counted, shows) in deciders.items()
         if counted

@@ -20,7 +20,7 @@ from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.train.examples.conformance import ConformanceGate, examine, explanation, summary
 from darkroom.train.examples.datasets import HeldOut, held_out, open_dataset, presented
 from darkroom.train.examples.encoding import RowCache, RowReader
-from darkroom.train.finetuning.settings import PlannedPhase, SftSettings, share_of_batch
+from darkroom.train.finetuning.settings import Phase, SftSettings, share_of_batch
 from darkroom.train.models import loading
 from darkroom.train.models.sharding import always_sees, note_on_launch
 from darkroom.train.runs import TrainError
@@ -63,7 +63,7 @@ class StepwiseSFTTrainer(RestoresCheckpoints, EvaluatesPeriodically, SFTTrainer)
             always_sees(self.model)
 
 
-Plan = Sequence[tuple[PlannedPhase, tuple[Path, ...]]]
+Plan = Sequence[tuple[Phase, tuple[Path, ...]]]
 """Phases with their dataset folders."""
 _DONE = "done.json"
 _WEIGHTS = "weights"
@@ -73,7 +73,7 @@ _WEIGHTS = "weights"
 class PreparedPhase:
     """A phase with its dataset folders and the indices of the rows to train on."""
 
-    phase: PlannedPhase
+    phase: Phase
     folders: tuple[Path, ...]
     rows: Sequence[int]
     held_out: Dataset | None = None
@@ -180,7 +180,7 @@ class SftRun:
         )
 
 
-def _config(phase: PlannedPhase, settings: SftSettings, folder: Path, save_steps: int) -> Any:
+def _config(phase: Phase, settings: SftSettings, folder: Path, save_steps: int) -> Any:
     per_device, accumulation = share_of_batch(settings)
     arguments = {
         **loading.trainer_arguments(folder, seed=settings.seed, save_steps=save_steps),

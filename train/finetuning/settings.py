@@ -32,18 +32,6 @@ class Phase:
     warmup: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedPhase:
-    """A phase with all its values."""
-
-    name: str
-    families: tuple[str, ...]
-    learning_rate: float
-    epochs: float
-    max_steps: int
-    warmup: float
-
-
 _SCHEDULE = ("learning_rate", "epochs", "max_steps", "warmup")
 _PHASES = TypeAdapter(tuple[Phase, ...])
 
@@ -99,11 +87,11 @@ class SftSettings(TrainingSettings):
         return self
 
     @property
-    def planned(self) -> tuple[PlannedPhase, ...]:
+    def planned(self) -> tuple[Phase, ...]:
         """The phases, with the values of the settings where a phase has none."""
         shared = {name: getattr(self, name) for name in _SCHEDULE}
         own = [{name: value for name, value in asdict(phase).items() if value is not None} for phase in self.phases]
-        return tuple(PlannedPhase(**{**shared, **phase}) for phase in own)
+        return tuple(Phase(**{**shared, **phase}) for phase in own)
 
     @property
     def record(self) -> dict[str, Any]:
@@ -127,7 +115,7 @@ def read_phases(text: str, over: Mapping[str, Any] | None = None) -> tuple[Phase
         raise TrainError(f"phases: expected a list of objects with {keys}; found {text} ({why})") from error
 
 
-def folders_of(phase: PlannedPhase, datasets: Sequence[Path], *, skip_missing: bool = False) -> list[Path]:
+def folders_of(phase: Phase, datasets: Sequence[Path], *, skip_missing: bool = False) -> list[Path]:
     """Find the dataset folders of a phase's families; ``datasets`` are dataset folders or folders of several. Raises
     ``TrainError`` for a missing family, unless ``skip_missing`` and another one exists."""
     by_name = {folder.name: folder for dataset in datasets for folder in _datasets_below(dataset)}
