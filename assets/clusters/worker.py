@@ -10,11 +10,15 @@ import os
 import socket
 
 import dagster as dg
-from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext, RunLauncher, WorkerStatus
+from dagster._core.launcher import (  # Dagster's own, for all launchers
+    CheckRunHealthResult as CheckRunHealthResult,
+    LaunchRunContext as LaunchRunContext,
+    RunLauncher as RunLauncher,
+    WorkerStatus,
+)
 
 from darkroom.pipelines.storage.process_identity import known_process, runs
 
-__all__ = ["CheckRunHealthResult", "LaunchRunContext", "RunLauncher"]  # Dagster's own, for all launchers
 WORKER_TAG = "darkroom/worker"
 RUNNING = CheckRunHealthResult(WorkerStatus.RUNNING)
 
