@@ -156,8 +156,7 @@ class StateMachine:
         state.authors.append(submission.person_id)
         state.judges.clear()
         state.sent_back_by = []
-        changes = state.fields.changes(before) if before else ()
-        state.history.append(self._event(read, accepted, "", changes))
+        state.history.append(self._event(read, accepted, "", state.fields.changes(before) if before else ()))
         state.round = "cross_check"
         return 0
 

@@ -173,8 +173,7 @@ def _encoder(dataset: str, model: Path, out: Path | None, max_tokens: int | None
             from darkroom.train.examples.conformance.report import copy_report
 
             local = local_trajectories(dataset)  # before the model is read, which takes seconds
-            reader = open_reader(model, **read_as)
-            gate = ConformanceGate(local, model, reader, max_tokens or context_length(model))
+            gate = ConformanceGate(local, model, open_reader(model, **read_as), max_tokens or context_length(model))
             verdicts = examine(gate, Workspace.from_environment().local / "conformance", progress=progress)
             if out is not None:
                 copy_report(verdicts, out)

@@ -160,8 +160,7 @@ def quotas_of(options: Sequence[str] | None, kind: str, names: Collection[str]) 
     for option in options or ():
         name, _, number = option.partition("=")
         if name not in names or not number.isdigit():
-            choices = ", ".join(names)
-            raise typer.BadParameter(f"--quota takes {kind}=ROWS, {kind} one of {choices}; found {option!r}")
+            raise typer.BadParameter(f"--quota takes {kind}=ROWS, {kind} one of {', '.join(names)}; found {option!r}")
         quotas[name] = int(number)
     return quotas
 

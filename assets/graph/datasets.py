@@ -103,10 +103,9 @@ def rl_dataset_asset() -> dg.AssetsDefinition:
             dataset = RlDataset(opened, _shards(opened), people.samples, mix, Screening(opened), *of_people)
             report, shipped = dataset.publish()
             context.log.info("%s: %d rows, %d bytes", shipped.folder, shipped.n_rows, shipped.n_bytes)
-            samples = (row.sample for row in opened.tables.stream(KEY, RLRow))
             details: dict[str, Any] = {
                 **pages.rl_dataset_metadata(opened.tables.stream(KEY, RLRow)),
-                **pages.samples_pages(samples, opened.images),
+                **pages.samples_pages((row.sample for row in opened.tables.stream(KEY, RLRow)), opened.images),
                 "annotated_by": people.annotators,
                 "megabytes": _megabytes(shipped),
                 **dataset_columns("prompts", {SAMPLES_KEY: Sample, dg.AssetKey(Candidates.asset): Candidates.kind}),

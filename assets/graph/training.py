@@ -108,8 +108,7 @@ def grpo_checkpoint(
     if not dataset.exists():
         first = f"materialise `{config.prompts}_dataset` first"
         raise dg.Failure(f"there is no {dataset}: {first}, or set `prompts` to the other dataset (rl or sft)")
-    output = opened.checkpoint("grpo")
-    program = grpo_program(dataset, opened.checkpoint("sft"), output, config, tiny=_is_tiny(opened))
+    program = grpo_program(dataset, opened.checkpoint("sft"), opened.checkpoint("grpo"), config, tiny=_is_tiny(opened))
     return launch(context, program, launcher)
 
 

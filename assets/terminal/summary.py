@@ -181,8 +181,7 @@ def _origins(workspace: Workspace, recipes: Sequence[Recipe], partitions: Sequen
     """Who wrote the families' rows, and who judged them."""
     by_who: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for recipe in recipes:
-        shipped = TableKey(("sft_dataset",), recipe.family)
-        for what, who in origins_of(workspace.tables, shipped, partitions).items():
+        for what, who in origins_of(workspace.tables, TableKey(("sft_dataset",), recipe.family), partitions).items():
             by_who[what.replace("_", " ").capitalize(), who].append(recipe.family)
     for (what, who), families in sorted(by_who.items(), reverse=True):
         yield what, f"{who}: {'all families' if len(families) == len(recipes) else ', '.join(families)}"

@@ -74,8 +74,7 @@ def funnel_of(tables: Tables, family: str, partitions: Sequence[str]) -> Funnel:
     """Over those partitions whose trajectories are materialised."""
     keys = tables.existing(TableKey((family, STAGES[-1]), partition) for partition in partitions)
     there = [key.partition for key in keys]
-    n_samples = sum(tables.n_rows(TableKey(SAMPLES, partition)) for partition in there)
-    steps = [FunnelStep("samples", n_samples, {})]
+    steps = [FunnelStep("samples", sum(tables.n_rows(TableKey(SAMPLES, partition)) for partition in there), {})]
     for stage in STAGES:
         steps.append(funnel_step(stage, [tables.facts(TableKey((family, stage), partition)) for partition in there]))
     return Funnel(tuple(steps))

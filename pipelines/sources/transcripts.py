@@ -60,8 +60,7 @@ def _translated(text: str, calls: Mapping[str, Arguments], sizes: Sizes) -> str:
     if name == "select_frames":
         raise RowError(Reason.NOT_APPLICABLE, "select_frames chooses among frames of a video: not executed again")
     if name not in calls or not isinstance(call.get("arguments"), dict):
-        names = ", ".join(calls)
-        raise RowError(Reason.MALFORMED_TURN, f"expected a call of {names}; found {excerpt(call_text)}")
+        raise RowError(Reason.MALFORMED_TURN, f"expected a call of {', '.join(calls)}; found {excerpt(call_text)}")
     try:
         crop = calls[str(name)](call["arguments"], sizes)
     except (KeyError, IndexError, TypeError, ValueError, ZeroDivisionError) as error:

@@ -330,8 +330,7 @@ def thumbnails(data: bytes, *, side: int) -> Thumbnails:
 
 def thumbnail(pixels: NDArray[np.uint8], *, side: int) -> Thumbnails:
     """One image (H, W, 3) as (side, side, 3)."""
-    small = cv2.resize(pixels.astype(np.float32), (side, side), interpolation=cv2.INTER_AREA)
-    return np.asarray(small, np.float32)
+    return np.asarray(cv2.resize(pixels.astype(np.float32), (side, side), interpolation=cv2.INTER_AREA), np.float32)
 
 
 def video_header(file: IO[bytes]) -> tuple[str, int]:

@@ -132,9 +132,8 @@ def stored_calibration(
     lines = [(label.line, label.is_good) for label in labels]
     judgements = digest(sorted([line.family, line.row, digest(line.model_dump()), is_good] for line, is_good in lines))
     reviewers = tuple(sorted({name for label in labels for name in label.reviewers}))
-    identity = identity_of(check, judge)
     return StoredCalibration(
-        check.name, identity, calibration, labels=judgements, labelled=labelled, reviewers=reviewers
+        check.name, identity_of(check, judge), calibration, labels=judgements, labelled=labelled, reviewers=reviewers
     )
 
 

@@ -177,8 +177,7 @@ def visibility_as_given(
 
 def visibility_in(image: ImageRef, target: Box | None, store: ImageStore, *, angle: float | None = None) -> Visibility:
     """Visibility of ``target``, in pixels of ``image``, or of the whole image."""
-    levels = _stored_levels(store, image, target)
-    whole = Visibility(levels=levels, angle=angle, longest=max(image.width, image.height))
+    whole = Visibility(levels=_stored_levels(store, image, target), angle=angle, longest=max(image.width, image.height))
     if target is None:
         return whole
     share = round(target.area / (image.width * image.height), 6)

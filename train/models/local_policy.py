@@ -249,5 +249,4 @@ class StopAtStrings(StoppingCriteria):
         """Called by ``generate`` after every token; True for rows that are done."""
         start = max(self._n_prompt, input_ids.shape[1] - self._n_tail)
         tails = self._tokenizer.batch_decode(input_ids[:, start:], skip_special_tokens=True)
-        has_ended = [any(stop in tail for stop in self._stops) for tail in tails]
-        return torch.tensor(has_ended, device=input_ids.device)
+        return torch.tensor([any(stop in tail for stop in self._stops) for tail in tails], device=input_ids.device)

@@ -80,8 +80,7 @@ def _trapezoid(rng: Random) -> Drawn:
     _label(draw, (240, 55), str(top))
     _label(draw, (240, 305), str(bottom))
     _label(draw, (225, 180), str(height))
-    area = Fraction((top + bottom) * height, 2)
-    return Drawn(image, written(area), {"top": top, "bottom": bottom, "height": height})
+    return Drawn(image, written(Fraction((top + bottom) * height, 2)), {"top": top, "bottom": bottom, "height": height})
 
 
 def _bars(rng: Random) -> Drawn:

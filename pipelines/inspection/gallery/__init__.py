@@ -69,8 +69,7 @@ def read_rejects(workspace: Workspace, families: Sequence[str] | None = None) ->
         for key in keys:
             yield from ((reject, samples.get(key64(reject.sample_id))) for reject in tables.stream_rejects(key))
 
-    rows = RowStream(sum(map(tables.n_rejects, keys)), read)
-    return RejectedRows(rows, workspace.images, state, n_not_applicable)
+    return RejectedRows(RowStream(sum(map(tables.n_rejects, keys)), read), workspace.images, state, n_not_applicable)
 
 
 def _samples_of(tables: Tables, rejects: Iterable[Reject]) -> KeyedSpill:

@@ -134,7 +134,6 @@ def read_report(path: Path, key: str) -> Conformance | None:
         return None
     table = pq.read_table(path)
     wrong = table.filter(pc.equal(table["verdict"], "refused"))
-    total = {name: pc.sum(table[name]).as_py() or 0 for name in ("n_tokens", "n_trained", "n_image_tokens")}
     return Conformance(
         report=path,
         n_rows=table.num_rows,
@@ -142,7 +141,7 @@ def read_report(path: Path, key: str) -> Conformance | None:
         longest=pc.max(table["n_tokens"]).as_py() or 0,
         reasons=dict(Counter(wrong["reason"].to_pylist()).most_common()),
         first_refused=tuple(wrong.slice(0, NAMED_ROWS).to_pylist()),
-        **total,
+        **{name: pc.sum(table[name]).as_py() or 0 for name in ("n_tokens", "n_trained", "n_image_tokens")},
     )
 
 

@@ -226,6 +226,5 @@ class BatchedTurns:
         # in the order of the batch, not of the ends of executions: a row's sampled tokens depend on its position
         waiting = sorted(self._waiting, key=lambda entry: self._order[id(entry[0])])
         self._waiting = []
-        turns = self._write([active for active, _ in waiting])
-        for (_, future), turn in zip(waiting, turns, strict=True):
+        for (_, future), turn in zip(waiting, self._write([active for active, _ in waiting]), strict=True):
             future.set_result(turn)
