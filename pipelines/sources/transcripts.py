@@ -134,7 +134,7 @@ def released_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder
     counts = [text.count(IMAGE_MARK) for text in (question, *observations)]
     if sum(counts) != len(images):
         raise RowError(Reason.MISSING_IMAGE, f"the texts show {sum(counts)} images, the row has {len(images)}")
-    sizes = [(probed.width, probed.height) for probed in map(probe, images)]
+    sizes = [probe(image).image.size for image in images]
     protocol, calls = DIALECTS[transcript.dialect]
     translated = [_translated(text, calls, sizes) for text in turns]
     answer, label = _parsed(translated, protocol), transcript.label
