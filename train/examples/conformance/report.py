@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import yaml
 
+from darkroom.pipelines.records.reject_reasons import Refused
 from darkroom.pipelines.storage.atomic_write import whole_file
 
 if TYPE_CHECKING:
@@ -45,12 +46,8 @@ REMEDIES: Mapping[str, str] = yaml.safe_load(Path(__file__).with_name("remedies.
 """The remedies by reason."""
 
 
-class RowMisfit(Exception):
-    """A row that cannot be trained on: reason and evidence."""
-
-    def __init__(self, reason: Misfit, evidence: str) -> None:
-        super().__init__(f"{reason}: {evidence}")
-        self.reason, self.found = reason, evidence
+class RowMisfit(Refused[Misfit]):
+    """A row that cannot be trained on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +66,7 @@ class RowVerdict:
     found: str = ""
 
     def refused(self, misfit: RowMisfit) -> RowVerdict:
-        return replace(self, reason=misfit.reason, found=misfit.found)
+        return replace(self, reason=misfit.reason, found=misfit.evidence)
 
     @property
     def remedy(self) -> str:
