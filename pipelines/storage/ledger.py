@@ -42,25 +42,33 @@ async def all_finished(*calls: Awaitable[A]) -> list[A]:
 
 
 class GroupCommit(Generic[Q, A]):
-    """``answer`` gets requests and gives as many answers, in a thread of ``threads``. For one event loop."""
+    """``answer`` gets up to ``most`` requests and gives as many answers, in a thread of ``threads``. Requests that come
+    within ``seconds`` are answered together. For one event loop at a time."""
 
-    def __init__(self, answer: Callable[[Sequence[Q]], Sequence[A]], threads: Executor) -> None:
-        self._answer, self._threads = answer, threads
+    def __init__(
+        self,
+        answer: Callable[[Sequence[Q]], Sequence[A]],
+        threads: Executor,
+        *,
+        most: int = MOST_AT_ONCE,
+        seconds: float = 0.0,
+    ) -> None:
+        self._answer, self._threads, self._most, self._seconds = answer, threads, most, seconds
         self._waiting: list[tuple[Q, asyncio.Future[A]]] = []
-        self._is_busy = False
+        self.is_busy = False
 
     async def ask(self, request: Q) -> A:
         """The answer to ``request``. Raises what ``answer`` raised for its batch."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[A] = loop.create_future()
         self._waiting.append((request, future))
-        if not self._is_busy:
-            self._is_busy = True
-            loop.call_soon(self._begin, loop)  # those who ask in the same turn of the loop come along
+        if not self.is_busy:
+            self.is_busy = True
+            loop.call_later(self._seconds, self._begin, loop)  # those who ask in the same turn of the loop come along
         return await future
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        batch, self._waiting = self._waiting[:MOST_AT_ONCE], self._waiting[MOST_AT_ONCE:]
+        batch, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
         answered = loop.run_in_executor(self._threads, self._answer, [request for request, _ in batch])
         answered.add_done_callback(partial(self._finish, loop, [future for _, future in batch]))
 
@@ -75,9 +83,9 @@ class GroupCommit(Generic[Q, A]):
         else:
             for future, answer in compress(zip(futures, answered.result(), strict=True), waiting):
                 future.set_result(answer)
-        self._is_busy = bool(self._waiting)
+        self.is_busy = bool(self._waiting)
         if self._waiting:
-            self._begin(loop)
+            loop.call_later(self._seconds, self._begin, loop)
 
 
 class _Line(NamedTuple):
