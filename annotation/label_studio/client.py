@@ -4,11 +4,11 @@ tasks need Label Studio's SDK, from the extra ``annotate``; routes of the plug-i
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import httpx2
 
@@ -29,7 +29,7 @@ KEEPALIVE_SECONDS = 1.0
 ONCE: Any = {"max_retries": 0}
 
 
-class LabelStudioClient:
+class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
     """One server, with the toolkit's own account. Use it as a context manager; methods: see ``TaskServer``."""
 
     def __init__(self, url: str, token: str, *, seconds: float = 120.0, pauses: Sequence[float] = PAUSES) -> None:
@@ -64,9 +64,6 @@ class LabelStudioClient:
         self._clients.callback(client.close)
         # the SDK has no types here
         return LabelStudio(base_url=self.url, api_key=self._token, timeout=self._seconds, httpx_client=client)  # type: ignore[no-untyped-call]
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()

@@ -53,9 +53,7 @@ def is_abandoned(run: dg.DagsterRun) -> bool:
 class LocalRunLauncher(dg.DefaultRunLauncher):
     """Dagster's own launcher, with the answer that run monitoring asks for: a run whose process is gone has failed."""
 
-    @property
-    def supports_check_run_worker_health(self) -> bool:
-        return True
+    supports_check_run_worker_health = True
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
         return lost("its process is gone") if is_abandoned(run) else RUNNING

@@ -70,9 +70,7 @@ class RlDataset(Publication[RLRow, RlFacts]):
     """Those of them that began as a policy's draft, by id."""
     shard_bytes: int = SHARD_BYTES
 
-    @property
-    def key(self) -> TableKey:
-        return KEY
+    key = KEY
 
     @property
     def folder(self) -> StorePath:
