@@ -168,9 +168,7 @@ class Catalog:
         """Every partition with its source and shard: those of embedded sources, then those of added ones, by name."""
         shards = {name: source.n_shards for name, source in _opened().items()}
         shards |= {name: config.n_shards for name, config in self.configs().items()}
-        return {
-            partition_key(name, shard): (name, shard) for name, n_shards in shards.items() for shard in range(n_shards)
-        }
+        return {partition_key(name, shard): (name, shard) for name, n in shards.items() for shard in range(n)}
 
 
 def as_yaml(config: SourceConfig) -> str:

@@ -154,9 +154,7 @@ def findability(sample: Sample, store: ImageStore) -> Findability | None:
 def candidates(sample: Sample) -> list[Box]:
     """The first target and all that the truth calls by its name in the same image, from left to right."""
     target = sample.truth.boxes[0]
-    return sorted(
-        truth.box for truth in sample.truth.boxes if (truth.label, truth.image) == (target.label, target.image)
-    )
+    return sorted(each.box for each in sample.truth.boxes if (each.label, each.image) == (target.label, target.image))
 
 
 def visibility_as_given(

@@ -103,13 +103,11 @@ class SftRun:
     def _conforming(self, name: str, part: HeldOut, reports: Path) -> Sequence[int]:
         max_tokens = self.settings.max_tokens or loading.context_length(self.model)
         gate = ConformanceGate(part.folders, self.model, self.reader, max_tokens, part.part)
-        conformance = examine(
-            gate, reports, writes=self.staging.writes, progress=progress_lines(self.report, "checked")
-        )
-        self.report.line(f"{name}: {summary(conformance)}")
-        rows = conformance.conforming()
-        if conformance.n_refused and (not self.settings.drop_nonconforming or not rows):
-            raise TrainError(f"{explanation(conformance)}\n--drop-nonconforming trains on the others, if there are any")
+        checked = examine(gate, reports, writes=self.staging.writes, progress=progress_lines(self.report, "checked"))
+        self.report.line(f"{name}: {summary(checked)}")
+        rows = checked.conforming()
+        if checked.n_refused and (not self.settings.drop_nonconforming or not rows):
+            raise TrainError(f"{explanation(checked)}\n--drop-nonconforming trains on the others, if there are any")
         return rows
 
     def _held_out(self, name: str, folders: Sequence[Path], trained: Sequence[Path], reports: Path) -> Dataset | None:

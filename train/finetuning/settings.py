@@ -105,9 +105,7 @@ def read_phases(text: str, over: Mapping[str, Any] | None = None) -> tuple[Phase
     """Read phases from a JSON list of objects, in each of which ``over`` takes precedence. Raises ``TrainError``."""
     try:
         entries = [{"name": None, **entry, **(over or {})} for entry in json.loads(text)]
-        given = [
-            {key: value for key, value in entry.items() if key == "name" or value is not None} for entry in entries
-        ]
+        given = [{key: value for key, value in each.items() if key == "name" or value is not None} for each in entries]
         return _PHASES.validate_python(given)
     except (ValueError, TypeError) as error:
         keys = ", ".join(field.name for field in fields(Phase))

@@ -186,9 +186,7 @@ def corruptions(sample: Sample, grader: Grader) -> tuple[Corruption, ...]:
     match grader.kind:
         case "choice":
             of_kind = choices(sample)
-            rival = next(
-                (corruption.text for corruption in choices(sample) if corruption.kind == "another choice"), "Z"
-            )
+            rival = next((each.text for each in choices(sample) if each.kind == "another choice"), "Z")
         case "number":
             of_kind, rival = numbers(sample, grader), rival_number(sample.answer)
         case "maths":
