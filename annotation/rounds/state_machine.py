@@ -149,21 +149,21 @@ class StateMachine:
     def _write(self, state: RecordState, read: ReadTask, accepted: Accepted) -> int:
         submission = accepted.submission
         if submission is None:
-            state.history.append(self._event(read, accepted, "void"))
+            state.history.append(self._event(read, accepted, "void", (), None))
             _send_back(state, read, f"no valid submission: {accepted.evidence}")
             return 0
         before, state.fields = state.fields, submission.fields
         state.authors.append(submission.person_id)
         state.judges.clear()
         state.sent_back_by = []
-        state.history.append(self._event(read, accepted, "", state.fields.changes(before) if before else ()))
+        state.history.append(self._event(read, accepted, "", state.fields.changes(before) if before else (), None))
         state.round = "cross_check"
         return 0
 
     def _judge(self, state: RecordState, read: ReadTask, accepted: Accepted) -> None:
         submission, before = accepted.submission, state.fields
         if submission is None:
-            state.history.append(self._event(read, accepted, "void"))
+            state.history.append(self._event(read, accepted, "void", (), None))
             return
         assert before is not None, "a record is written before it is judged"
         after = submission.fields if submission.verdict == "fix" else before
@@ -191,12 +191,7 @@ class StateMachine:
             state.planted_checks.append(PlantedErrorCheck(read.task.request.planted_error, person, caught, at))
 
     def _event(
-        self,
-        read: ReadTask,
-        entry: Accepted,
-        verdict: str,
-        changes: tuple[FieldChange, ...] = (),
-        matched: bool | None = None,
+        self, read: ReadTask, entry: Accepted, verdict: str, changes: tuple[FieldChange, ...], matched: bool | None
     ) -> AnnotationEvent:
         raw, submission = entry.version.raw, entry.submission
         return AnnotationEvent(

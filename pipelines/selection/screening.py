@@ -177,7 +177,7 @@ class Screening:
         with suppress(FileNotFoundError, ValueError):  # never compared, or damaged
             cached: dict[str, str] = json.loads(path.read_bytes())
             return cached
-        twins = self._same(distinct, range(len(distinct)))
+        twins = self._same(distinct, range(len(distinct)), questions_about=None)
         same = {distinct[twin.index].sha256: distinct[twin.of].sha256 for twin in twins}
         write_whole(path, json.dumps(same))
         with suppress(FileNotFoundError):  # another process removes them, too
@@ -230,11 +230,7 @@ class Screening:
         return errors
 
     def _same(
-        self,
-        images: DistinctImages,
-        chosen: Sequence[int],
-        *,
-        questions_about: Callable[[int], frozenset[str]] | None = None,
+        self, images: DistinctImages, chosen: Sequence[int], *, questions_about: Callable[[int], frozenset[str]] | None
     ) -> Iterator[Duplicate]:
         """Find the ``chosen`` images, by number, that are an earlier one, changed. With the questions about each, only
         pairs with a near question are compared, which takes most of the time."""

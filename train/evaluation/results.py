@@ -43,6 +43,7 @@ from darkroom.train.evaluation.settings import COVER
 
 ShowsTarget = Callable[[str, ImageRef], Awaitable[bool]]
 """Arguments: the question, the image. True if the image shows anything that the question is about."""
+Shows = Callable[[ScoredRollout, ObservedImage], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +75,7 @@ def shows_a_target(scored: ScoredRollout, observed: ObservedImage, *, cover: flo
     return any(change.box.intersection(box).area >= cover * box.area for box in targets)
 
 
-def faithfulness(
-    rollouts: Sequence[ScoredRollout],
-    shows: Callable[[ScoredRollout, ObservedImage], bool],
-    *,
-    whole_share: float | None = None,
-) -> Faithfulness:
+def faithfulness(rollouts: Sequence[ScoredRollout], shows: Shows, *, whole_share: float | None = None) -> Faithfulness:
     """Faithfulness by ``shows``. With ``whole_share`` only located parts of at most that proportion count as crops."""
 
     def is_faithful(scored: ScoredRollout) -> bool:

@@ -43,7 +43,7 @@ class GalleryServer(ThreadingHTTPServer):
     ) -> None:
         self.index, self.beside, self.store, self.token, self.host = index, beside, store, token, host
         elements = [embedded_json("facets", index.facets())]
-        self.page = gallery_page(title, elements, "served.js", is_served=True).encode(errors="replace")
+        self.page = gallery_page(title, elements, "served.js").encode(errors="replace")
         super().__init__((host, port), _GalleryHandler)
 
     @property

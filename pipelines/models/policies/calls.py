@@ -139,11 +139,7 @@ class EndpointCalls:
     further call fails at once; so it does once the first calls of all were refused with one sentence."""
 
     def __init__(
-        self,
-        endpoint: Endpoint,
-        budget_pool: BudgetPool,
-        clean: Callable[[str], str],
-        shared: SharedCalls | None = None,
+        self, endpoint: Endpoint, budget_pool: BudgetPool, clean: Callable[[str], str], shared: SharedCalls | None
     ) -> None:
         self.limiter = ConcurrencyLimiter(endpoint.concurrency)
         self._shared = shared

@@ -68,11 +68,7 @@ class PromptGroups:
             return self._threads
 
     def acquire(
-        self,
-        prompt: Hashable,
-        images: Sequence[bytes | Image.Image],
-        videos: Sequence[bytes] = (),
-        names: Sequence[str] = (),
+        self, prompt: Hashable, images: Sequence[bytes | Image.Image], videos: Sequence[bytes], names: Sequence[str]
     ) -> Group:
         """The group of a prompt, opened by its first rollout; others wait for it. Raises what opening it raises."""
         with self._lock:
