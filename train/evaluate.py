@@ -92,9 +92,8 @@ def evaluate(
         findings = run.run(question_sets)
         if not findings.rollouts:
             raise TrainError(f"no question could be asked: {dict(Counter(findings.unasked))}")
-        seconds = round(time.monotonic() - start, 2)
         made = report_record(settings, evaluated, question_sets, findings)
-        record = {"inputs": inputs, **made, "seconds": seconds}
+        record = {"inputs": inputs, **made, "seconds": round(time.monotonic() - start, 2)}
         write_output(output, record, findings, evaluated, workspace.images, n_shown=settings.shown)
         export(output, exports)
         return EvaluationReport(output, record)

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, ExitStack, suppress
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import httpx2
 
@@ -91,8 +91,7 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
         self._plugin("POST", "people/password", json={"email": email, "password": password})
 
     def blocked_submissions(self, after: int) -> list[dict[str, Any]]:
-        entries: list[dict[str, Any]] = self._plugin("GET", "hits", params={"after": after})["hits"]
-        return entries
+        return cast(list[dict[str, Any]], self._plugin("GET", "hits", params={"after": after})["hits"])
 
     def create_project(self, campaign: str, round: str, *, n_excluded: int, language: str = "en") -> int:
         description = project_description(campaign, round)
@@ -188,8 +187,7 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
             response = self._http.request(method, path, **request)
             if response.status_code >= 400:
                 raise _Rejected(response.status_code, response.text)
-            body: dict[str, Any] = response.json()
-            return body
+            return cast(dict[str, Any], response.json())
 
         try:
             return self._retry(call)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 import dagster as dg
 
@@ -44,8 +44,7 @@ def _dataset(key: dg.AssetKey, deps: Sequence[dg.AssetKey], description: str) ->
     checks = [dg.AssetCheckSpec(name=ROWS_CONSERVED, asset=key, blocking=True)]
     declared: dict[str, Any] = {"group_name": GROUP, "kinds": {"huggingface", "parquet"}, "description": description}
     declared |= {"owners": OWNERS, "freshness_policy": SHIPS}
-    asset: Decorator = dg.asset(key=key, deps=deps, check_specs=checks, **declared)
-    return asset
+    return cast(Decorator, dg.asset(key=key, deps=deps, check_specs=checks, **declared))
 
 
 def sft_dataset_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:

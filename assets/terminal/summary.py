@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from shutil import which
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 from rich.console import Console, Group, RenderableType
@@ -247,8 +247,7 @@ def _curves(workspace: Workspace) -> Iterator[tuple[str, str]]:
 
 def _training_steps(checkpoint: Path) -> list[dict[str, Any]]:
     path = checkpoint / "training.json"
-    steps: list[dict[str, Any]] = json.loads(path.read_text())["steps"] if path.exists() else []
-    return steps
+    return cast(list[dict[str, Any]], json.loads(path.read_text())["steps"] if path.exists() else [])
 
 
 def _evaluations(workspace: Workspace) -> Iterator[tuple[str, str]]:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 from pydantic import ValidationError
@@ -90,8 +90,7 @@ def _embedded() -> Mapping[str, EntryPoint]:
 
 
 def _open_embedded(name: str) -> Source:
-    source: Source = loaded(_embedded()[name], SourceError)()
-    return source
+    return cast(Source, loaded(_embedded()[name], SourceError)())
 
 
 def _opened() -> dict[str, Source]:

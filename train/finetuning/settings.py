@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, cast
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
@@ -97,8 +97,7 @@ class SftSettings(TrainingSettings):
     def record(self) -> dict[str, Any]:
         """The settings as JSON, with the phases as planned: part of the checkpoint's inputs."""
         phases = [asdict(phase) for phase in self.planned]
-        record: dict[str, Any] = json.loads(json.dumps({**without_unset(self.model_dump()), "phases": phases}))
-        return record
+        return cast(dict[str, Any], json.loads(json.dumps({**without_unset(self.model_dump()), "phases": phases})))
 
 
 def read_phases(text: str, over: Mapping[str, Any] | None = None) -> tuple[Phase, ...]:

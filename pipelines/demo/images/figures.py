@@ -91,9 +91,8 @@ def _bars(rng: Random) -> Drawn:
         draw.rectangle((x, 300 - 2 * value, x + 50, 300), fill=TINT, outline=INK, width=2)
         _label(draw, (x + 25, 288 - 2 * value), str(value))
         _label(draw, (x + 25, 320), name)
-    listed = ", ".join(map(str, values))
     mean = Fraction(sum(values), len(values))
-    return Drawn(image, written(mean), {"values": values, "listed": listed, "sum": sum(values)})
+    return Drawn(image, written(mean), {"values": values, "listed": ", ".join(map(str, values)), "sum": sum(values)})
 
 
 def _sheet() -> tuple[Image.Image, ImageDraw.ImageDraw]:

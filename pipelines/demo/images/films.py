@@ -146,9 +146,8 @@ def _order(rng: Random, variant: int) -> Film:
     wrong = [sign.value for sign in signs if sign is not right] + [right.options[0]]
     unseen = next(option for option in right.options if option not in {sign.value for sign in signs})
     event = f"Three signs show up one after the other over {shot.photograph.phrase}"
-    question = f"{event}. What is on the one that comes {which}?"
     choices = lettered(right.value, [*wrong[:2], unseen], place=variant, rng=rng)
-    return Film((shot,), "object", question, choices, tuple(moments))
+    return Film((shot,), "object", f"{event}. What is on the one that comes {which}?", choices, tuple(moments))
 
 
 def _cut(rng: Random, variant: int) -> Film:

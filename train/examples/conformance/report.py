@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -112,8 +112,7 @@ class Conformance:
     def conforming(self) -> list[int]:
         """The places of the rows that may be trained on, in order."""
         table = pq.read_table(self.report, columns=["row"], filters=[("verdict", "=", "conforms")])
-        places: list[int] = table["row"].to_pylist()
-        return places
+        return cast(list[int], table["row"].to_pylist())
 
 
 @contextmanager

@@ -62,20 +62,11 @@ class ActiveRollout:
         return await self.environment._run(code)
 
     def outcome(self, finished: Rollout) -> RolloutOutcome:
-        environment = self.environment
-        return RolloutOutcome(
-            question=environment._row["asked"],
-            protocol=self.protocol.name,
-            mode=self.task.mode,
-            rollout=finished,
-            turns=tuple(self.transcript.turns),
-            question_images=tuple(environment._row["images"]),
-            pixels=dict(environment.pixels),
-            n_tokens=self.transcript.n_written,
-            seconds=environment.seconds,
-            sandbox_error=environment.broken,
-            n_over_limit=environment.n_over_limit,
-        )
+        environment, transcript = self.environment, self.transcript
+        asked = (environment._row["asked"], self.protocol.name, self.task.mode)
+        images = (tuple(environment._row["images"]), dict(environment.pixels))
+        spent = (transcript.n_written, environment.seconds, environment.n_over_limit)
+        return RolloutOutcome(*asked, finished, tuple(transcript.turns), *images, *spent, environment.broken)
 
 
 class TurnWriter(typing.Protocol):

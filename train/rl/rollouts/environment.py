@@ -14,7 +14,7 @@ import time
 from collections.abc import Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from PIL import Image
 from trl.trainer.grpo_trainer import GRPOTrainer
@@ -240,8 +240,7 @@ class SandboxEnvironment:
 
     @property
     def _prompt(self) -> str:
-        name: str = self._row["trajectory_id" if "trajectory_id" in self._row else "sample_id"]
-        return name
+        return cast(str, self._row["trajectory_id" if "trajectory_id" in self._row else "sample_id"])
 
     def _recorded(self, observation: SandboxObservation) -> Observation:
         self.n_over_limit += observation.n_over_limit
