@@ -133,13 +133,10 @@ class RlDataset(Publication[RLRow, RlFacts]):
         return prompt_row(row, self.workspace.images, self._stated)
 
     def facts(self) -> RlFacts:
-        return RlFacts(
-            workspace=self.workspace,
-            partitions=self.partitions,
-            annotators=self.annotators,
-            from_drafts=self.from_drafts,
-            choices=self._intake_choices,
-        )
+        own: dict[str, Any] = {
+            name: getattr(self, name) for name in ("workspace", "partitions", "annotators", "from_drafts")
+        }
+        return RlFacts(choices=self._intake_choices, **own)
 
     def card(self, facts: RlFacts, report: StageReport, n_by_split: Mapping[str, int], folder: Path) -> str:
         workspace = self.workspace

@@ -61,17 +61,10 @@ def _file_source(
     name: str, config: SourceConfig, files: list[Path], read: Callable[[Path], Iterator[Row]]
 ) -> JsonLinesSource:
     fields = {field: getattr(config, field) for field in ("rows", "join", "ask", "split")}
-    return JsonLinesSource(
-        name,
-        files,
-        Path(config.folder or config.path),
-        config.columns,
-        n_shards=config.n_shards,
-        license=config.license,
-        read=read,
-        by_file=len(files) > 1 and config.kind in PUBLISHED,
-        reading=[str(value) for field, value in fields.items() if value != SourceConfig.model_fields[field].default],
-    )
+    reading = [str(value) for field, value in fields.items() if value != SourceConfig.model_fields[field].default]
+    folder, by_file = Path(config.folder or config.path), len(files) > 1 and config.kind in PUBLISHED
+    own: dict[str, Any] = {"n_shards": config.n_shards, "license": config.license}
+    return JsonLinesSource(name, files, folder, config.columns, **own, read=read, by_file=by_file, reading=reading)
 
 
 def partition_key(source: str, shard: int) -> str:

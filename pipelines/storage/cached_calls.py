@@ -18,6 +18,7 @@ from darkroom.pipelines.storage.database import (
     open_engine,
     padded,
     parsed_url,
+    required,
     transact,
     unavailable,
 )
@@ -28,10 +29,8 @@ _calls = sa.Table(
     sa.MetaData(),
     sa.Column("key", sa.String(64), primary_key=True),
     sa.Column("kind", sa.String(32), nullable=False, index=True),
-    sa.Column("request", sa.Text, nullable=False),
-    sa.Column("result", sa.Text, nullable=False),
-    sa.Column("seconds", sa.Float, nullable=False),
-    sa.Column("cost_usd", sa.Float, nullable=False),
+    *required(sa.Text, "request", "result"),
+    *required(sa.Float, "seconds", "cost_usd"),
     sa.Column("made_at", sa.String(32), nullable=False),
 )
 _READ = sa.select(_calls.c.key, _calls.c.result, _calls.c.seconds, _calls.c.cost_usd).where(_calls.c.key.in_(KEYS))

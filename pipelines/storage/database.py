@@ -56,6 +56,11 @@ def unavailable(where: str, why: str) -> LedgerUnavailable:
     )
 
 
+def required(kind: Any, *names: str) -> list[sa.Column[Any]]:
+    """Columns of one kind that always have a value."""
+    return [sa.Column(name, kind, nullable=False) for name in names]
+
+
 def create_table(engine: sa.Engine, table: sa.Table) -> None:
     """The table, unless it is there. Processes may start at once: ``create_all`` fails in all but one of them."""
     with engine.begin() as connection:

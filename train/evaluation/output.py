@@ -172,16 +172,12 @@ def _row(scored: ScoredRollout, findings: Findings) -> RolloutRow:
 
 
 def _seen(scored: ScoredRollout, observed: ObservedImage, findings: Findings) -> SeenImage:
-    knows, change = bool(scored.question.sample.truth.boxes), observed.change
-    return SeenImage(
-        round=observed.round,
-        image=observed.image.sha256,
-        of=observed.of if change else None,
-        box=tuple(change.box) if change else None,
-        share=change.share if change else None,
-        shows_target_by_boxes=findings.by_boxes(scored, observed) if knows else None,
-        shows_target_by_judge=None if findings.verdicts is None else findings.by_judge(scored, observed),
-    )
+    part: tuple[int | None, tuple[int, ...] | None, float | None] = (None, None, None)
+    if (change := observed.change) is not None:
+        part = (observed.of, tuple(change.box), change.share)
+    by_boxes = findings.by_boxes(scored, observed) if scored.question.sample.truth.boxes else None
+    by_judge = None if findings.verdicts is None else findings.by_judge(scored, observed)
+    return SeenImage(observed.round, observed.image.sha256, *part, by_boxes, by_judge)
 
 
 def _checks(scored: ScoredRollout, findings: Findings) -> Iterator[Check]:

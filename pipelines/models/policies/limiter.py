@@ -20,7 +20,7 @@ from typing import Literal
 import sqlalchemy as sa
 
 from darkroom.pipelines.records.digest import digest, seed_from
-from darkroom.pipelines.storage.database import DEAD_SECONDS, clock, create_table, first_line, upsert
+from darkroom.pipelines.storage.database import DEAD_SECONDS, clock, create_table, first_line, required, upsert
 from darkroom.pipelines.storage.ledger import Ledger
 from darkroom.pipelines.storage.process_identity import has_ended, new_holder
 
@@ -141,9 +141,8 @@ _leases = sa.Table(
     sa.MetaData(),
     sa.Column("endpoint", sa.String(64), primary_key=True),
     sa.Column("holder", sa.String(200), primary_key=True),
-    sa.Column("leased", sa.Integer, nullable=False),
-    sa.Column("demand", sa.Integer, nullable=False),
-    sa.Column("beat", sa.Float, nullable=False),
+    *required(sa.Integer, "leased", "demand"),
+    *required(sa.Float, "beat"),
 )
 
 
