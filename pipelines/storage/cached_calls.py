@@ -170,8 +170,7 @@ class CallTable:
         late = _calls_under(connection, sorted(claimed)) if claimed else {}
         self._drop(connection, list(late))  # a finished caller holds no lease any more
         refused = [key for key in keys if key not in claimed]
-        in_batches = {key for part in parts_of(refused) for key in self.leases.in_batches(connection, part)}
-        return claimed, in_batches, late
+        return claimed, {key for part in parts_of(refused) for key in self.leases.in_batches(connection, part)}, late
 
     def release(self, keys: Sequence[str]) -> None:
         """Ends the leases of calls that were not made."""

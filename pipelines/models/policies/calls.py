@@ -85,8 +85,7 @@ def seconds_to_wait(failure: Failure, *, n_tries: int, seed: int) -> float:
     spread = seed_from("retry", seed, n_tries) / 2**31
     if failure.wait_seconds is not None:
         return failure.wait_seconds * (1 + spread / 4)  # never earlier than required, and not all at once
-    longest = min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2.0 ** (n_tries - 1))
-    return longest * (1.0 + spread) / 2.0
+    return min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2.0 ** (n_tries - 1)) * (1.0 + spread) / 2.0
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

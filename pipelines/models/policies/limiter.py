@@ -108,12 +108,10 @@ class ConcurrencyLimiter:
     def _raise_limit(self) -> None:
         self._was_served = True
         if self.n_in_flight >= int(self.limit):  # a limit that nothing reached proves nothing
-            step = RAMP_STEP if self._is_ramping else 1.0 / self.limit
-            self.limit = min(float(self.maximum), self.limit + step)
+            self.limit = min(float(self.maximum), self.limit + (RAMP_STEP if self._is_ramping else 1.0 / self.limit))
 
     def _cut_limit(self, wait_seconds: float) -> None:
-        cut = RAMP_CUT if self._is_ramping else STEADY_CUT
-        self.limit = max(1.0, min(self.limit, self.n_in_flight) * cut)
+        self.limit = max(1.0, min(self.limit, self.n_in_flight) * (RAMP_CUT if self._is_ramping else STEADY_CUT))
         self._is_ramping = False
         self._n_cuts += 1
         until = time.monotonic() + wait_seconds
