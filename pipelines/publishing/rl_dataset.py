@@ -133,10 +133,8 @@ class RlDataset(Publication[RLRow, RlFacts]):
         return prompt_row(row, self.workspace.images, self._stated)
 
     def facts(self) -> RlFacts:
-        own: dict[str, Any] = {
-            name: getattr(self, name) for name in ("workspace", "partitions", "annotators", "from_drafts")
-        }
-        return RlFacts(choices=self._intake_choices, **own)
+        own = ("workspace", "partitions", "annotators", "from_drafts")
+        return RlFacts(choices=self._intake_choices, **{name: getattr(self, name) for name in own})
 
     def card(self, facts: RlFacts, report: StageReport, n_by_split: Mapping[str, int], folder: Path) -> str:
         workspace = self.workspace

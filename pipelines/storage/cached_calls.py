@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from operator import attrgetter
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, NamedTuple, Self
 
 import sqlalchemy as sa
 
@@ -194,7 +194,7 @@ class CallTable:
         """Insert calls, as part of the caller's transaction; a recorded one stays. Returns how many are new."""
         # in one order for all, or two processes that write the same keys would wait for each other
         values = [_values(entry) for entry in sorted(entries, key=attrgetter("key"))]
-        return cast(int, connection.execute(_WRITE, values).rowcount)
+        return connection.execute(_WRITE, values).rowcount
 
     def _drop(self, connection: sa.Connection, keys: Sequence[str]) -> None:
         for part in parts_of(keys):

@@ -143,7 +143,7 @@ def inline_case(label: Label, store: ImageStore) -> Case:
     line = label.line
     assert line.question is not None
     row = digest(line.model_dump(include={"question", "choices", "expected", "thought", "answer"}))
-    origin = {"source": "labels", "source_row": line.row}
+    origin: dict[str, Any] = {"source": "labels", "source_row": line.row}
     sample = bare_sample(row, line.question, choices=tuple(line.choices), answer=line.expected, **origin)
     names, said = (row, row, line.family, ""), ((), line.thought, line.answer)
     trajectory = Trajectory(*names, (), *said, "last_round", (), Usage(), _BY_NOBODY)

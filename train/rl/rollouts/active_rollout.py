@@ -65,8 +65,9 @@ class ActiveRollout:
         environment, transcript = self.environment, self.transcript
         asked = (environment._row["asked"], self.protocol.name, self.task.mode)
         images = (tuple(environment._row["images"]), dict(environment.pixels))
-        spent = (transcript.n_written, environment.seconds, environment.n_over_limit)
-        return RolloutOutcome(*asked, finished, tuple(transcript.turns), *images, *spent, environment.broken)
+        turns, spent = tuple(transcript.turns), (transcript.n_written, environment.seconds)
+        how: dict[str, Any] = {"n_over_limit": environment.n_over_limit, "sandbox_error": environment.broken}
+        return RolloutOutcome(*asked, finished, turns, *images, *spent, **how)
 
 
 class TurnWriter(typing.Protocol):

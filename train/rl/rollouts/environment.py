@@ -245,9 +245,8 @@ class SandboxEnvironment:
     def _recorded(self, observation: SandboxObservation) -> Observation:
         self.n_over_limit += observation.n_over_limit
         recorded = observed(observation, self.special_tokens)
-        self.pixels.update(
-            (ref.sha256, image.pixels) for ref, image in zip(recorded.images, observation.images, strict=False)
-        )
+        pairs = zip(recorded.images, observation.images, strict=False)
+        self.pixels |= {ref.sha256: image.pixels for ref, image in pairs}
         return recorded
 
     def _end(self) -> None:
