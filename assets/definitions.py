@@ -69,9 +69,8 @@ class Options:
         """The options that a workspace's sources, settings or tables name. Raises ``SourceError``, ``StorageError``."""
         present = set(workspace.tables.families())
         has_campaign = (workspace.annotation / FILE).exists()
-        sources = Catalog(workspace.sources).configs().values()
         return cls(
-            releases=any(source.is_release for source in sources)
+            releases=any(source.is_release for source in Catalog(workspace.sources).configs().values())
             or any(recipe.family in present for recipe in RELEASES),
             annotation=has_campaign or POOL.asset[0] in present,
             pre_annotations=PRE_ANNOTATIONS.asset[0] in present or (has_campaign and _pre_annotates(workspace)),

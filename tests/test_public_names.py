@@ -18,7 +18,7 @@ NAMES: dict[str, list[str]] = json.loads(PINNED.read_text()) if PINNED.exists() 
 
 
 def packages() -> dict[str, list[str]]:
-    """The names that each package offers: those in ``__all__``, else what it imports as itself and its own tables."""
+    """The names that each package offers: those in ``__all__``, else what it imports as itself, and its own."""
     files = [path for name in ("sandbox", "pipelines", "annotation", "train", "assets") for path in _inits(ROOT / name)]
     offered = {".".join(("darkroom", *path.parent.relative_to(ROOT).parts)): _offered(path) for path in files}
     return {module: sorted(names) for module, names in sorted(offered.items()) if names}
@@ -32,7 +32,8 @@ def _offered(path: Path) -> list[str]:
     imports = [alias for statement in body if isinstance(statement, ast.ImportFrom) for alias in statement.names]
     offered = [alias.name for alias in imports if alias.asname == alias.name]
     tables = [ast.unparse(statement.target) for statement in body if isinstance(statement, ast.AnnAssign)]
-    return [*offered, *tables] if offered else []
+    own = [statement.name for statement in body if isinstance(statement, ast.ClassDef | ast.FunctionDef)]
+    return [*offered, *(name for name in (*tables, *own) if not name.startswith("_"))] if offered else []
 
 
 def _inits(folder: Path) -> list[Path]:

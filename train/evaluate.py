@@ -92,8 +92,8 @@ def evaluate(
         findings = run.run(question_sets)
         if not findings.rollouts:
             raise TrainError(f"no question could be asked: {dict(Counter(findings.unasked))}")
-        seconds = round(time.monotonic() - start, 2)
-        record = {**report_record(settings, evaluated, question_sets, findings, inputs), "seconds": seconds}
+        made = report_record(settings, evaluated, question_sets, findings)
+        record = {"inputs": inputs, **made, "seconds": round(time.monotonic() - start, 2)}
         write_output(output, record, findings, evaluated, workspace.images, n_shown=settings.shown)
         export(output, exports)
         return EvaluationReport(output, record)
@@ -139,9 +139,7 @@ def _inputs(settings: EvaluationSettings, evaluated: EvaluatedPolicy, question_s
     here = Path(__file__).parent
     ours = [path for path in (here / "evaluation").rglob("*") if path.suffix in (".py", ".toml", ".jinja", ".css")]
     code = digest_files([*ours, here / "models" / "local_policy.py", here / "examples" / "encoding.py"], here)
-    questions = [
-        [origin.name, [question.sample.sample_id for question in origin.questions]] for origin in question_sets
-    ]
+    questions = [[part.name, [question.sample.sample_id for question in part.questions]] for part in question_sets]
     who = evaluated.policy.identity.as_json()
     return digest([settings.as_json(), who, questions, code, code_digest(*_EVALUATION_CODE), sandbox.sandbox_digest()])
 

@@ -129,8 +129,7 @@ def _print_left_out(workspace: Workspace) -> None:
     for entry in rejects[:MAX_NAMED]:
         print_line(f"  {entry.source_row}: {entry.reason}, {entry.evidence}")
     if len(rejects) > MAX_NAMED:
-        path = workspace.tables.rejects_path(POOL)
-        print_plain(f"  … and {len(rejects) - MAX_NAMED:,} more: {path}")
+        print_plain(f"  … and {len(rejects) - MAX_NAMED:,} more: {workspace.tables.rejects_path(POOL)}")
 
 
 def _print_guide(out: Path | None, language: str | None) -> None:

@@ -41,8 +41,7 @@ def review(
         with connect(workspace) as studio:
             counts = queue.sync(studio, recipes, n_rows=rows)
         queue.materialize(recipes)
-        n_waiting = read_verdicts(journal, ROUND).n_waiting
-        CONSOLE.print(f"handed out: {counts.imported.total():,}; waiting: {n_waiting:,}")
+        CONSOLE.print(f"handed out: {counts.imported.total():,}; waiting: {read_verdicts(journal, ROUND).n_waiting:,}")
         table = Table("family", "reviewed", "accepted", "95 % interval")
         for recipe in recipes:
             share = acceptance(read_reviews(workspace.tables, recipe.family))

@@ -70,8 +70,7 @@ def list_users(as_json: AsJson = False) -> None:
     with open_workspace() as workspace, connect(workspace) as studio:
         accounts = studio.accounts()
         if as_json:
-            keys = ("email", "name", "role", "is_active")
-            print_json([{key: account[key] for key in keys} for account in accounts])
+            print_json([{key: account[key] for key in ("email", "name", "role", "is_active")} for account in accounts])
             return
         table = Table("account", "name", "role", "")
         for account in accounts:

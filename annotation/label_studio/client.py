@@ -4,11 +4,11 @@ tasks need Label Studio's SDK, from the extra ``annotate``; routes of the plug-i
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar, cast
 
 import httpx2
 
@@ -29,7 +29,7 @@ KEEPALIVE_SECONDS = 1.0
 ONCE: Any = {"max_retries": 0}
 
 
-class LabelStudioClient:
+class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
     """One server, with the toolkit's own account. Use it as a context manager; methods: see ``TaskServer``."""
 
     def __init__(self, url: str, token: str, *, seconds: float = 120.0, pauses: Sequence[float] = PAUSES) -> None:
@@ -65,9 +65,6 @@ class LabelStudioClient:
         # the SDK has no types here
         return LabelStudio(base_url=self.url, api_key=self._token, timeout=self._seconds, httpx_client=client)  # type: ignore[no-untyped-call]
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *error: object) -> None:
         self.close()
 
@@ -94,8 +91,7 @@ class LabelStudioClient:
         self._plugin("POST", "people/password", json={"email": email, "password": password})
 
     def blocked_submissions(self, after: int) -> list[dict[str, Any]]:
-        entries: list[dict[str, Any]] = self._plugin("GET", "hits", params={"after": after})["hits"]
-        return entries
+        return cast(list[dict[str, Any]], self._plugin("GET", "hits", params={"after": after})["hits"])
 
     def create_project(self, campaign: str, round: str, *, n_excluded: int, language: str = "en") -> int:
         description = project_description(campaign, round)
@@ -191,8 +187,7 @@ class LabelStudioClient:
             response = self._http.request(method, path, **request)
             if response.status_code >= 400:
                 raise _Rejected(response.status_code, response.text)
-            body: dict[str, Any] = response.json()
-            return body
+            return cast(dict[str, Any], response.json())
 
         try:
             return self._retry(call)

@@ -15,7 +15,7 @@ for tentative conclusions.
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,8 +70,7 @@ def _alphas(counts: NDArray[np.float64], n_of_kind: NDArray[np.int64]) -> NDArra
     expected = n**2 - (of_value**2).sum(axis=1)
     defined = expected > 0
     observed = (n - 1) * (n_of_kind @ disagreement)
-    alphas: NDArray[np.float64] = 1 - observed[defined] / expected[defined]
-    return alphas
+    return cast(NDArray[np.float64], 1 - observed[defined] / expected[defined])
 
 
 def mean_iou(before: Sequence[Box], after: Sequence[Box]) -> float | None:

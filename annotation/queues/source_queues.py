@@ -155,10 +155,9 @@ class SuitabilityQueue(SourceQueue):
         return page_task(sample)
 
     def materialize(self) -> StageReport:
-        verdicts = read_verdicts(self.journal, self.round).verdicts
         labels = [
             {"row": v.item_id, "check": CHECK, "verdict": LABELS[v.verdict], "reviewer": v.person, "reason": v.comment}
-            for v in verdicts
+            for v in read_verdicts(self.journal, self.round).verdicts
             if v.verdict in LABELS
         ]
         write_labels(self.labels, labels)

@@ -86,7 +86,7 @@ class RecordedCampaign:
     def _check(self, item: PoolImage) -> None:
         image = item.image
         try:
-            stored = probe(self.workspace.images.read(image), max_pixels=LARGEST_PIXELS)
+            stored = probe(self.workspace.images.read(image), max_pixels=LARGEST_PIXELS).image
         except ImageMissing as error:
             raise RowError(Reason.MISSING_IMAGE, f"{image.sha256} is not in this workspace: {error}") from error
         if (stored.width, stored.height) != (image.width, image.height):

@@ -114,12 +114,7 @@ def _lines(value: object) -> str:
 
 
 def record(
-    journal: Journal,
-    campaign: Campaign,
-    pool: Sequence[PoolImage],
-    *,
-    note: str = "",
-    annotators: Annotators = "people",
+    journal: Journal, campaign: Campaign, pool: Sequence[PoolImage], *, note: str, annotators: Annotators = "people"
 ) -> Recording:
     """The campaign of a journal: all submissions for images of the pool, with made-up addresses."""
     accounts, terms = journal.people(), journal.terms()

@@ -8,7 +8,7 @@ around all that people drew: a crop must show everything that the question count
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from darkroom.annotation.rounds.image_pool import POOL
 from darkroom.annotation.rounds.tables import ACCEPTED, RECORDED
@@ -98,8 +98,7 @@ def read_accepted(workspace: Workspace) -> AcceptedRecords:
 def annotators_of(workspace: Workspace) -> Annotators:
     """Who wrote the accepted records: people, or a simulation of some."""
     key = _accepted_key(workspace)
-    annotators: Annotators = workspace.tables.facts(key)["notes"].get("annotators", "people") if key else "people"
-    return annotators
+    return cast(Annotators, workspace.tables.facts(key)["notes"].get("annotators", "people") if key else "people")
 
 
 def _accepted_key(workspace: Workspace) -> TableKey | None:

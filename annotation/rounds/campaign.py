@@ -171,8 +171,7 @@ def _shown(value: object) -> str:
 
 
 def terms_of(campaign: Campaign, round: str) -> Terms:
-    version = digest(form(round))[:20]
-    terms = Terms(campaign.max_share, campaign.max_rework, version, names(CATEGORIES), names(REASONS))
+    terms = Terms(campaign.max_share, campaign.max_rework, digest(form(round))[:20], names(CATEGORIES), names(REASONS))
     if round == "accept":
         return terms._replace(experts_per_record=campaign.experts_per_record, expert_rule=campaign.expert_rule)
     if round == "cross_check" and campaign.checked_twice:

@@ -109,8 +109,7 @@ class Doctor:
         for task in self.journal.tasks(project.project_id):
             listing = listed.pop(task.task_id, None)
             if listing is None:
-                missing = report.finished_missing if task.is_finished else report.unfinished_missing
-                missing.append(task.task_id)
+                (report.finished_missing if task.is_finished else report.unfinished_missing).append(task.task_id)
                 continue
             if task.data and task.data != digest(listing.data):
                 report.changed.append(task.task_id)

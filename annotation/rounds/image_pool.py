@@ -125,8 +125,7 @@ class _PoolBuilder:
         if size != pixels.size:
             pixels = pixels.resize(size, Image.Resampling.LANCZOS)
             view = self.workspace.images.add_view(pixels, parent=image.sha256, made_by="annotation view")
-        item = PoolImage(image, file.folder.source, file.row, file.folder.license, view)
-        return item, look_of(pixels)
+        return PoolImage(image, file.folder.source, file.row, file.folder.license, view), look_of(pixels)
 
     def _deduplicate(self, items: Sequence[PoolImage], looks: Sequence[Look]) -> list[PoolImage]:
         duplicates = {duplicate.index: duplicate for duplicate in near_looks(looks)}

@@ -57,9 +57,8 @@ def _next_requests(campaign: Campaign, record: Record) -> Iterator[tuple[TaskReq
     if waiting.round != "accept" or waiting.attempt or waiting.serial or state.fields is None:
         return
     if is_selected(item.image.sha256, campaign.name, campaign.gold_share, seed=campaign.seed):
-        size = (item.image.width, item.image.height)
         seed = f"{campaign.name} {item.image.sha256}" + (f" {campaign.seed}" if campaign.seed else "")
-        planted = plant(state.fields, size, seed=seed)
+        planted = plant(state.fields, (item.image.width, item.image.height), seed=seed)
         if planted is not None:
             experts = {verdict.person_id for verdict in state.verdicts}
             judges = [person for person in state.judges if person not in experts]

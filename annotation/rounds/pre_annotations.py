@@ -75,8 +75,7 @@ class PreAnnotations(Stage[PoolImage, PoolImage, PreAnnotation]):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        rules = self.campaign.model_dump(include={"max_share", "pre_annotate"})
-        return {"prompt": load_prompt(PROMPT).digest, **rules}
+        return {"prompt": load_prompt(PROMPT).digest, **self.campaign.model_dump(include={"max_share", "pre_annotate"})}
 
     def rows(self, shard: Shard) -> Sequence[tuple[PoolImage, PoolImage]]:
         return [(image, image) for image in shard.workspace.tables.read(POOL, PoolImage)]

@@ -149,22 +149,21 @@ class StateMachine:
     def _write(self, state: RecordState, read: ReadTask, accepted: Accepted) -> int:
         submission = accepted.submission
         if submission is None:
-            state.history.append(self._event(read, accepted, "void"))
+            state.history.append(self._event(read, accepted, "void", (), None))
             _send_back(state, read, f"no valid submission: {accepted.evidence}")
             return 0
         before, state.fields = state.fields, submission.fields
         state.authors.append(submission.person_id)
         state.judges.clear()
         state.sent_back_by = []
-        changes = state.fields.changes(before) if before else ()
-        state.history.append(self._event(read, accepted, "", changes))
+        state.history.append(self._event(read, accepted, "", state.fields.changes(before) if before else (), None))
         state.round = "cross_check"
         return 0
 
     def _judge(self, state: RecordState, read: ReadTask, accepted: Accepted) -> None:
         submission, before = accepted.submission, state.fields
         if submission is None:
-            state.history.append(self._event(read, accepted, "void"))
+            state.history.append(self._event(read, accepted, "void", (), None))
             return
         assert before is not None, "a record is written before it is judged"
         after = submission.fields if submission.verdict == "fix" else before
@@ -192,29 +191,14 @@ class StateMachine:
             state.planted_checks.append(PlantedErrorCheck(read.task.request.planted_error, person, caught, at))
 
     def _event(
-        self,
-        read: ReadTask,
-        entry: Accepted,
-        verdict: str,
-        changes: tuple[FieldChange, ...] = (),
-        matched: bool | None = None,
+        self, read: ReadTask, entry: Accepted, verdict: str, changes: tuple[FieldChange, ...], matched: bool | None
     ) -> AnnotationEvent:
-        raw, submission = entry.version.raw, entry.submission
-        return AnnotationEvent(
-            round=read.task.request.round,
-            attempt=read.task.request.attempt,
-            person=email_of(raw.get("completed_by"), self.people),
-            at=str(raw.get("created_at") or ""),
-            lead_seconds=raw.get("lead_time"),
-            verdict=verdict,
-            reasons=submission.reasons if submission else (entry.evidence,),
-            comment=submission.comment if submission else "",
-            blind_answer=submission.blind_answer if submission else "",
-            blind_match=matched,
-            changes=changes,
-            task_id=entry.version.task_id,
-            annotation_id=entry.version.annotation_id,
-        )
+        request, version, own = read.task.request, entry.version, entry.submission
+        person, at = email_of(version.raw.get("completed_by"), self.people), str(version.raw.get("created_at") or "")
+        signed = (request.round, request.attempt, person, at, version.raw.get("lead_time"))
+        said = (own.reasons, own.comment, own.blind_answer) if own else ((entry.evidence,), "", "")
+        ids = (version.task_id, version.annotation_id)
+        return AnnotationEvent(*signed, verdict, *said, matched, changes, *ids)
 
 
 def invalid_submission(

@@ -79,9 +79,7 @@ class AnnotationStages:
     def materialize(self, snapshot: CampaignSnapshot) -> dict[TableKey, StageReport]:
         """All tables of ``ORDER``, and ``REFUSED``, from one snapshot; returns their reports."""
         tables, shard = self.workspace.tables, Shard(self.workspace, self.partition)
-        reports = {
-            table: shard.materialize(RecordTable(stages=self, snapshot=snapshot, table=table)) for table in ORDER
-        }
+        reports = {key: shard.materialize(RecordTable(stages=self, snapshot=snapshot, table=key)) for key in ORDER}
         inputs = digest([tables.fingerprint(self.key(POOL)), snapshot.fingerprint, annotation_digest()])
         rows = [self._invalid_row(record, entry) for record in snapshot.records for entry in record.state.invalid]
         outcome = Outcome(rows, (), len(rows))

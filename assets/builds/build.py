@@ -24,6 +24,7 @@ from darkroom.assets.graph.resources import PolicyResource
 from darkroom.assets.graph.rl import RL_STAGES
 from darkroom.assets.graph.training_config import DEMO_SETTINGS
 from darkroom.assets.terminal.summary import print_annotated_summary, print_rl_summary, print_summary
+from darkroom.pipelines.command_line.console import CONSOLE
 from darkroom.pipelines.generation import released
 from darkroom.pipelines.generation.engine import STAGES
 from darkroom.pipelines.generation.funnel import Yield, next_limits
@@ -101,32 +102,23 @@ def families_of(workspace: Workspace, source: str) -> list[Recipe]:
     return list(released.RELEASED) if config is not None and config.is_release else list(load_recipes().values())
 
 
-def build_rl(
-    console: Console,
-    source: str,
-    *,
-    n_rows: int | None = None,
-    source_quotas: Mapping[str, int] | None = None,
-    runs_on: str = LOCAL,
-) -> None:
+def build_rl(source: str, *, n_rows: int | None, source_quotas: Mapping[str, int], runs_on: str) -> None:
     """Materialise every RL stage on every shard of a source, on ``runs_on``, then the RL dataset here. Finished work is
     skipped. Prints the summary, also after a failed job. Raises ``SourceError`` before any work, else as ``build_sft``.
     """
     with Workspace.from_environment() as workspace:
         catalog = catalog_partitions(workspace)
         partitions = partitions_of(catalog, source)
-        mix = {"quotas": dict(source_quotas or {}), "n_rows": n_rows}
-        summarise = partial(print_rl_summary, console, workspace, list(catalog))
-        with _summarised(summarise), open_jobs(console, workspace, {"rl": partitions}, runs_on) as jobs:
+        mix = {"quotas": dict(source_quotas), "n_rows": n_rows}
+        summarise = partial(print_rl_summary, CONSOLE, workspace, list(catalog))
+        with _summarised(summarise), open_jobs(CONSOLE, workspace, {"rl": partitions}, runs_on) as jobs:
             build_rl_stages(jobs, partitions, mix=mix)
 
 
-def build_annotated(
-    console: Console, *, n_rows: int | None = None, source_quotas: Mapping[str, int] | None = None
-) -> None:
+def build_annotated(*, n_rows: int | None, source_quotas: Mapping[str, int]) -> None:
     """The annotation tables from the journal, then the RL dataset with the accepted records; prints the summary. Raises
     ``AnnotationError`` while no record is accepted, ``MaterializationFailed`` with the asset's message."""
-    with Workspace.from_environment() as workspace, open_jobs(console, workspace) as jobs:
+    with Workspace.from_environment() as workspace, open_jobs(CONSOLE, workspace) as jobs:
         require_pool(workspace.tables)
         jobs.run(ANNOTATION)
         if not workspace.tables.n_rows(ACCEPTED):
@@ -134,8 +126,8 @@ def build_annotated(
                 f"no record is accepted yet, of {workspace.tables.n_rows(POOL):,} images; `darkroom annotate sync` "
                 "shows the rounds they wait for"
             )
-        jobs.run(RL_DATASET, settings={"rl_dataset": {"quotas": dict(source_quotas or {}), "n_rows": n_rows}})
-        print_annotated_summary(console, workspace)
+        jobs.run(RL_DATASET, settings={"rl_dataset": {"quotas": dict(source_quotas), "n_rows": n_rows}})
+        print_annotated_summary(CONSOLE, workspace)
 
 
 @contextmanager
@@ -195,12 +187,8 @@ def _next_round(
     partitions: Sequence[str], quotas: Mapping[str, int], yields: Mapping[str, Mapping[str, Yield]], n_each: int | None
 ) -> dict[str, dict[str, int]]:
     """Samples to draft in all, by shard and family; empty when no family has anything left to do."""
-    limits = {
-        family: next_limits(quotas[family], partitions, so_far, n_each=n_each) for family, so_far in yields.items()
-    }
-    by_shard = {
-        shard: {family: limit[shard] for family, limit in limits.items() if shard in limit} for shard in partitions
-    }
+    limits = {family: next_limits(quotas[family], partitions, made, n_each=n_each) for family, made in yields.items()}
+    by_shard = {shard: {name: limit[shard] for name, limit in limits.items() if shard in limit} for shard in partitions}
     return {shard: limit for shard, limit in by_shard.items() if limit}
 
 

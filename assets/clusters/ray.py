@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 from functools import cached_property
+from typing import cast
 from urllib.parse import urlsplit
 
 import dagster as dg
@@ -73,8 +74,7 @@ class RayLauncher(RayRunLauncher):
             if _UNKNOWN_JOB not in str(error):
                 raise
             return lost(f"the Ray cluster does not know the job {job} any more")
-        health: CheckRunHealthResult = super().check_run_worker_health(run)
-        return health
+        return cast(CheckRunHealthResult, super().check_run_worker_health(run))
 
     def get_run_worker_debug_info(self, run: dg.DagsterRun, include_container_logs: bool | None = True) -> str | None:
         """Ray's message about the job; dagster-ray's answer holds its environment, with the databases' passwords."""

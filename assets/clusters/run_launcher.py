@@ -24,6 +24,8 @@ from darkroom.assets.clusters.worker import CheckRunHealthResult, LaunchRunConte
 class PlacedRunLauncher(RunLauncher, ConfigurableClass):
     """Launch each run where it is placed, and ask there how it is."""
 
+    supports_check_run_worker_health = True
+
     def __init__(self, inst_data: ConfigurableClassData | None = None) -> None:
         self._inst_data = inst_data
         self._launchers: dict[str, RunLauncher] = {}
@@ -64,10 +66,6 @@ class PlacedRunLauncher(RunLauncher, ConfigurableClass):
     def terminate(self, run_id: str) -> bool:
         run = self._instance.get_run_by_id(run_id)
         return run is not None and self._of(run).terminate(run_id)
-
-    @property
-    def supports_check_run_worker_health(self) -> bool:
-        return True
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
         return self._of(run).check_run_worker_health(run)

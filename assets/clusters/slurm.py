@@ -30,6 +30,8 @@ def slurm_launcher(settings: RunSettings) -> "SlurmRunLauncher":
 class SlurmRunLauncher(RunLauncher[dg.DagsterInstance]):
     """A run is a job of its own; scripts and logs are in ``<DAGSTER_HOME>/slurm``, which all machines must share."""
 
+    supports_check_run_worker_health = True
+
     def __init__(self, settings: RunSettings) -> None:
         self._settings = settings
         self._queued: set[str] = set()
@@ -59,10 +61,6 @@ class SlurmRunLauncher(RunLauncher[dg.DagsterInstance]):
             return False
         self._instance.report_run_canceling(run)
         _slurm("scancel", job)
-        return True
-
-    @property
-    def supports_check_run_worker_health(self) -> bool:
         return True
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:

@@ -10,11 +10,15 @@ import os
 import socket
 
 import dagster as dg
-from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext, RunLauncher, WorkerStatus
+from dagster._core.launcher import (  # Dagster's own, for all launchers
+    CheckRunHealthResult as CheckRunHealthResult,
+    LaunchRunContext as LaunchRunContext,
+    RunLauncher as RunLauncher,
+    WorkerStatus,
+)
 
 from darkroom.pipelines.storage.process_identity import known_process, runs
 
-__all__ = ["CheckRunHealthResult", "LaunchRunContext", "RunLauncher"]  # Dagster's own, for all launchers
 WORKER_TAG = "darkroom/worker"
 RUNNING = CheckRunHealthResult(WorkerStatus.RUNNING)
 
@@ -49,9 +53,7 @@ def is_abandoned(run: dg.DagsterRun) -> bool:
 class LocalRunLauncher(dg.DefaultRunLauncher):
     """Dagster's own launcher, with the answer that run monitoring asks for: a run whose process is gone has failed."""
 
-    @property
-    def supports_check_run_worker_health(self) -> bool:
-        return True
+    supports_check_run_worker_health = True
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
         return lost("its process is gone") if is_abandoned(run) else RUNNING

@@ -106,7 +106,7 @@ def audit(
 
     `darkroom audit direct --only encoding --model data/checkpoints/tiny --out rows.jsonl`
     """
-    parts = _parts(only, model, out, min_match, digest, mapping)
+    parts = _parts(only, model, out, min_match, digest, bool(mapping))
     read_as = {"layout": layout, "min_pixels": min_pixels, "max_pixels": max_pixels}
     encode = None if model is None else _encoder(dataset, model, out, max_tokens, **read_as)
     from darkroom.pipelines.inspection.audit import audit as audit_datasets, find_conversations
@@ -138,12 +138,7 @@ def audit(
 
 
 def _parts(
-    only: list[str] | None,
-    model: Path | None,
-    out: Path | None,
-    min_match: float,
-    digest: str | None,
-    mapping: str | None,
+    only: list[str] | None, model: Path | None, out: Path | None, min_match: float, digest: str | None, mapped: bool
 ) -> list[Part] | None:
     """The chosen parts, None for all. Raises ``typer.BadParameter`` for options that do not fit together."""
     for part in only or ():
@@ -157,7 +152,7 @@ def _parts(
         raise typer.BadParameter(f"--out writes .jsonl or .parquet; found {str(out)!r}")
     if min_match < 1 and only != ["replay"]:
         raise typer.BadParameter("--min-match is for --only replay")
-    if digest and (mapping or "checks" not in (only or ("checks",))):
+    if digest and (mapped or "checks" not in (only or ("checks",))):
         raise typer.BadParameter("--digest is of a dataset or an export, and compared by the part checks")
     return cast("list[Part]", only) or None
 
@@ -173,8 +168,7 @@ def _encoder(dataset: str, model: Path, out: Path | None, max_tokens: int | None
             from darkroom.train.examples.conformance.report import copy_report
 
             local = local_trajectories(dataset)  # before the model is read, which takes seconds
-            reader = open_reader(model, **read_as)
-            gate = ConformanceGate(local, model, reader, max_tokens or context_length(model))
+            gate = ConformanceGate(local, model, open_reader(model, **read_as), max_tokens or context_length(model))
             verdicts = examine(gate, Workspace.from_environment().local / "conformance", progress=progress)
             if out is not None:
                 copy_report(verdicts, out)

@@ -117,7 +117,7 @@ def rl(
     """
     from darkroom.assets.builds.build import build_rl
 
-    build_rl(CONSOLE, source, n_rows=rows, source_quotas=_source_quotas(quota), runs_on=on)
+    build_rl(source, n_rows=rows, source_quotas=_source_quotas(quota), runs_on=on)
 
 
 def finish(rows: RlRows = None, quota: RlQuota = None) -> None:
@@ -130,7 +130,7 @@ def finish(rows: RlRows = None, quota: RlQuota = None) -> None:
     """
     from darkroom.assets.builds.build import build_annotated
 
-    build_annotated(CONSOLE, n_rows=rows, source_quotas=_source_quotas(quota))
+    build_annotated(n_rows=rows, source_quotas=_source_quotas(quota))
 
 
 def _checked_families(chosen: list[str] | None) -> list[str]:
@@ -160,8 +160,7 @@ def quotas_of(options: Sequence[str] | None, kind: str, names: Collection[str]) 
     for option in options or ():
         name, _, number = option.partition("=")
         if name not in names or not number.isdigit():
-            choices = ", ".join(names)
-            raise typer.BadParameter(f"--quota takes {kind}=ROWS, {kind} one of {choices}; found {option!r}")
+            raise typer.BadParameter(f"--quota takes {kind}=ROWS, {kind} one of {', '.join(names)}; found {option!r}")
         quotas[name] = int(number)
     return quotas
 

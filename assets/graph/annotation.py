@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import dagster as dg
 
@@ -58,8 +58,7 @@ def _shown(table: TableKey, *deps: TableKey) -> dict[str, Any]:
 
 def _stage(table: TableKey, *deps: TableKey) -> Decorator:
     checks = [conservation_spec(_key(table))]
-    asset: Decorator = dg.asset(**_shown(table, *deps), check_specs=checks, output_required=False)
-    return asset
+    return cast(Decorator, dg.asset(**_shown(table, *deps), check_specs=checks, output_required=False))
 
 
 class AnnotationSettings(LaunchpadSettings):

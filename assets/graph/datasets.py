@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 import dagster as dg
 
@@ -44,8 +44,7 @@ def _dataset(key: dg.AssetKey, deps: Sequence[dg.AssetKey], description: str) ->
     checks = [dg.AssetCheckSpec(name=ROWS_CONSERVED, asset=key, blocking=True)]
     declared: dict[str, Any] = {"group_name": GROUP, "kinds": {"huggingface", "parquet"}, "description": description}
     declared |= {"owners": OWNERS, "freshness_policy": SHIPS}
-    asset: Decorator = dg.asset(key=key, deps=deps, check_specs=checks, **declared)
-    return asset
+    return cast(Decorator, dg.asset(key=key, deps=deps, check_specs=checks, **declared))
 
 
 def sft_dataset_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
@@ -103,10 +102,9 @@ def rl_dataset_asset() -> dg.AssetsDefinition:
             dataset = RlDataset(opened, _shards(opened), people.samples, mix, Screening(opened), *of_people)
             report, shipped = dataset.publish()
             context.log.info("%s: %d rows, %d bytes", shipped.folder, shipped.n_rows, shipped.n_bytes)
-            samples = (row.sample for row in opened.tables.stream(KEY, RLRow))
             details: dict[str, Any] = {
                 **pages.rl_dataset_metadata(opened.tables.stream(KEY, RLRow)),
-                **pages.samples_pages(samples, opened.images),
+                **pages.samples_pages((row.sample for row in opened.tables.stream(KEY, RLRow)), opened.images),
                 "annotated_by": people.annotators,
                 "megabytes": _megabytes(shipped),
                 **dataset_columns("prompts", {SAMPLES_KEY: Sample, dg.AssetKey(Candidates.asset): Candidates.kind}),

@@ -92,9 +92,8 @@ def work_on_family(work: StageInputs, recipe: Recipe, stage: str) -> StageReport
         judge, writer = policy("judge"), policy("policy")
         necessity = work.settings.necessity(recipe, is_free=writer.kind == "oracle")
         unaided = writer.for_recipe(recipe, workspace) if necessity else None
-        voter = judge.for_judging(recipe.family, workspace)
         measured = {"unaided": unaided, "necessity": necessity, "judges_leaks": work.settings.judges_leaks()}
-        return family.check(voter, n_votes=judge.n_votes, **measured)
+        return family.check(judge.for_judging(recipe.family, workspace), n_votes=judge.n_votes, **measured)
     role = "converter" if recipe.writer == "convert" else "policy"
     writing = ReleasedPolicy() if is_released else policy(role).for_recipe(recipe, workspace)
     if stage == "runs":

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import dagster as dg
 
@@ -34,8 +34,7 @@ _EVALUATED = ("sft/crop", "rl/prompts")
 
 
 def _asset(**declared: Any) -> Decorator:
-    asset: Decorator = dg.asset(owners=["team:research"], **{"group_name": GROUP, **declared})
-    return asset
+    return cast(Decorator, dg.asset(owners=["team:research"], **{"group_name": GROUP, **declared}))
 
 
 @_asset(group_name="demo", kinds={"parquet"})
@@ -108,8 +107,7 @@ def grpo_checkpoint(
     if not dataset.exists():
         first = f"materialise `{config.prompts}_dataset` first"
         raise dg.Failure(f"there is no {dataset}: {first}, or set `prompts` to the other dataset (rl or sft)")
-    output = opened.checkpoint("grpo")
-    program = grpo_program(dataset, opened.checkpoint("sft"), output, config, tiny=_is_tiny(opened))
+    program = grpo_program(dataset, opened.checkpoint("sft"), opened.checkpoint("grpo"), config, tiny=_is_tiny(opened))
     return launch(context, program, launcher)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from shutil import which
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 from rich.console import Console, Group, RenderableType
@@ -181,8 +181,7 @@ def _origins(workspace: Workspace, recipes: Sequence[Recipe], partitions: Sequen
     """Who wrote the families' rows, and who judged them."""
     by_who: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for recipe in recipes:
-        shipped = TableKey(("sft_dataset",), recipe.family)
-        for what, who in origins_of(workspace.tables, shipped, partitions).items():
+        for what, who in origins_of(workspace.tables, TableKey(("sft_dataset",), recipe.family), partitions).items():
             by_who[what.replace("_", " ").capitalize(), who].append(recipe.family)
     for (what, who), families in sorted(by_who.items(), reverse=True):
         yield what, f"{who}: {'all families' if len(families) == len(recipes) else ', '.join(families)}"
@@ -248,8 +247,7 @@ def _curves(workspace: Workspace) -> Iterator[tuple[str, str]]:
 
 def _training_steps(checkpoint: Path) -> list[dict[str, Any]]:
     path = checkpoint / "training.json"
-    steps: list[dict[str, Any]] = json.loads(path.read_text())["steps"] if path.exists() else []
-    return steps
+    return cast(list[dict[str, Any]], json.loads(path.read_text())["steps"] if path.exists() else [])
 
 
 def _evaluations(workspace: Workspace) -> Iterator[tuple[str, str]]:

@@ -160,12 +160,7 @@ def policy_of(script: Script, recipe: Recipe, file: Path) -> OraclePolicy:
 
 
 def ship_trajectories(
-    workspace: Workspace,
-    recipe: Recipe,
-    policy: OraclePolicy,
-    partition: str,
-    *,
-    dataset: type[SftDataset] = SftDataset,
+    workspace: Workspace, recipe: Recipe, policy: OraclePolicy, partition: str, *, kind: type[SftDataset] = SftDataset
 ) -> StorePath:
     """A partition's samples through all stages of the family; returns the folder of the published dataset."""
     rows = Family(workspace, recipe, partition)
@@ -174,7 +169,7 @@ def ship_trajectories(
     rows.check()
     rows.keep()
     rows.collect_rejects()
-    _, published = dataset(workspace, recipe, [partition]).publish()
+    _, published = kind(workspace, recipe, [partition]).publish()
     return published.folder
 
 
@@ -199,7 +194,7 @@ def main() -> None:
         for name, source in DATASETS.items():
             partition = f"{source.name}-{name}"
             intake(workspace, source, 0, partition)
-            ship_trajectories(workspace, recipe, policy, partition, dataset=StreetSignDataset)
+            ship_trajectories(workspace, recipe, policy, partition, kind=StreetSignDataset)
 
 
 if __name__ == "__main__":

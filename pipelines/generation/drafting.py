@@ -125,17 +125,10 @@ class Drafts(RecipeStage[Sample, Draft]):
         prompt, task = await self._task(sample, prepared, {**prepared.hint, **visibility, **plan})
         completion = await _written(self.writer, task, self.recipe.protocol.stop, spent)
         turn = parse_turn(completion, self.recipe.protocol)
-        return Draft(
-            trajectory_id=task.trajectory_id,
-            sample_id=sample.sample_id,
-            family=self.recipe.family,
-            images=task.images,
-            hint=json.dumps(dict(task.hint), sort_keys=True),
-            text=render(self.recipe.protocol, turn, first=True) if completion.reasoning else completion.text,
-            usage=spent.usage,
-            provenance=provenance(self.writer, prompt.digest, seed=task.seed),
-            mode=task.mode,
-        )
+        text = render(self.recipe.protocol, turn, first=True) if completion.reasoning else completion.text
+        names, hint = (task.trajectory_id, sample.sample_id, task.family), json.dumps(dict(task.hint), sort_keys=True)
+        made_by = provenance(self.writer, prompt.digest, seed=task.seed)
+        return Draft(*names, task.images, hint, text, spent.usage, made_by, task.mode)
 
     async def _task(self, sample: Sample, prepared: PreparedSample, hint: Mapping[str, Any]) -> tuple[Prompt, Task]:
         """The rollout to be made; with an earlier version of the prompt where the ledger has what was written to it."""
@@ -158,16 +151,10 @@ class Drafts(RecipeStage[Sample, Draft]):
             return {}
         question = question_text(sample)
         system, user = plan.prompt.render(question=question, sizes=image_sizes(prepared.images))
-        task = Task(
-            trajectory_id=digest([sample.sample_id, plan.prompt.digest]),
-            family=plan.prompt.name,
-            sample=sample,
-            images=prepared.images,
-            hint=visibility,
-            opening=opening_messages(system, prepared.images, user, question=question),
-            seed=seed_from(plan.prompt.name, sample.sample_id),
-            stage="plan",
-        )
+        opening = opening_messages(system, prepared.images, user, question=question)
+        row, name = digest([sample.sample_id, plan.prompt.digest]), plan.prompt.name
+        seed = seed_from(name, sample.sample_id)
+        task = Task(row, name, sample, prepared.images, visibility, opening, seed, stage="plan")
         completion = await _written(self.planner or self.writer, task, (), spent, schema=plan.schema)
         if not completion.finished:
             raise RowError(Reason.TRUNCATED_TURN, "the token limit cut the plan off")
@@ -193,16 +180,8 @@ def task_of(recipe: Recipe, sample: Sample, prepared: PreparedSample, writer: Po
     others = [recipe.plan.prompt.digest] if recipe.plan else []
     others += [FACTS_PROMPT.digest] if SLOT in prompt.slots else []
     determinants = [sample.sample_id, recipe.family, writer.identity.as_json(), prompt.digest, seed, *others]
-    return Task(
-        trajectory_id=digest(determinants),
-        family=recipe.family,
-        sample=sample,
-        images=prepared.images,
-        hint=prepared.hint,
-        opening=opening_of(recipe, sample, prepared, prompt),
-        seed=seed,
-        mode=prepared.mode,
-    )
+    row, opening = digest(determinants), opening_of(recipe, sample, prepared, prompt)
+    return Task(row, recipe.family, sample, prepared.images, prepared.hint, opening, seed, prepared.mode)
 
 
 def opening_of(recipe: Recipe, sample: Sample, prepared: PreparedSample, prompt: Prompt) -> tuple[Message, ...]:

@@ -79,8 +79,7 @@ class Family:
         """Prepares every sample and has the plan and the opening turn written, until there are ``n_most`` drafts.
         Raises ``PolicyUnavailable`` before any work when a policy cannot be reached."""
         planner = planner if self.recipe.plan is not None else None
-        store = self.workspace.images
-        drafts = Drafts(recipe=self.recipe, store=store, writer=policy, planner=planner, n_most=n_most)
+        drafts = Drafts(recipe=self.recipe, store=self.workspace.images, writer=policy, planner=planner, n_most=n_most)
         return self.shard.materialize(drafts)
 
     def run(self, policy: Policy) -> StageReport:

@@ -74,8 +74,7 @@ def funnel_of(tables: Tables, family: str, partitions: Sequence[str]) -> Funnel:
     """Over those partitions whose trajectories are materialised."""
     keys = tables.existing(TableKey((family, STAGES[-1]), partition) for partition in partitions)
     there = [key.partition for key in keys]
-    n_samples = sum(tables.n_rows(TableKey(SAMPLES, partition)) for partition in there)
-    steps = [FunnelStep("samples", n_samples, {})]
+    steps = [FunnelStep("samples", sum(tables.n_rows(TableKey(SAMPLES, partition)) for partition in there), {})]
     for stage in STAGES:
         steps.append(funnel_step(stage, [tables.facts(TableKey((family, stage), partition)) for partition in there]))
     return Funnel(tuple(steps))
@@ -127,9 +126,8 @@ def next_limits(
     """Number of samples to draft in all, by shard, for the rows that are missing; empty when none is or all is used up.
     The missing rows are spread evenly over the first shards that are not exhausted: as many as give each of them
     ``n_each`` rows, or one. The yield so far says how many samples a row takes, and one before anything is drafted."""
-    n_drafted, n_accepted = (
-        sum(getattr(each, name) for each in so_far.values()) for name in ("n_drafted", "n_accepted")
-    )
+    n_drafted = sum(each.n_drafted for each in so_far.values())
+    n_accepted = sum(each.n_accepted for each in so_far.values())
     missing = n_wanted - n_accepted
     unused = [shard for shard in shards if shard not in so_far or not so_far[shard].is_exhausted]
     if missing <= 0 or not unused:

@@ -53,9 +53,7 @@ def rollout_calls(
 
 def rl_calls(ledger: Ledger, sample_id: str) -> tuple[LedgerCall, ...]:
     """The questions about a sample on its way to an RL row, oldest first."""
-    seeds = {
-        seed_of(stage, sample_id) + n: f"{stage}, answer {n + 1}" for stage in RL_PROMPTS for n in range(_MOST_VOTES)
-    }
+    seeds = {seed_of(name, sample_id) + n: f"{name}, answer {n + 1}" for name in RL_PROMPTS for n in range(_MOST_VOTES)}
     for mode in MODES:
         first = necessity_seed(mode, sample_id)
         for n in range(_MOST_VOTES):

@@ -55,11 +55,10 @@ class SourceCheck:
 
     def as_json(self) -> dict[str, Any]:
         """Counts, for programs."""
-        rejects = Counter(map(reason_of, self.rejects))
         return {
             "n_rows": self.n_rows,
             "n_samples": len(self.samples),
-            "rejects": dict(rejects),
+            "rejects": dict(Counter(map(reason_of, self.rejects))),
             "notes": [note._asdict() for note in self.notes],
             **{name: [asdict(use) for use in getattr(self, name)] for name in ("columns", "families")},
         }

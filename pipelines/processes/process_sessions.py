@@ -190,8 +190,7 @@ def url_of(host: str, port: int) -> str:
 
 def free_port(host: str, port: int | None = None) -> int:
     """``port`` if it can be opened, or a free one. Raises ``ProcessError``."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as probe:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a connection in TIME_WAIT does not matter
         try:
             probe.bind((host, port or 0))

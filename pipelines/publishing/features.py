@@ -79,5 +79,4 @@ def check_columns(file: StorePath, kind: Kind) -> None:
 
 def arrow_schema(features: Features) -> pa.Schema:
     """The parquet schema that ``datasets`` itself would write: without its key, images read as plain structs."""
-    info = {"info": {"features": features.to_dict()}}
-    return features.arrow_schema.with_metadata({"huggingface": json.dumps(info)})
+    return features.arrow_schema.with_metadata({"huggingface": json.dumps({"info": {"features": features.to_dict()}})})

@@ -86,10 +86,8 @@ def replay(folders: Sequence[StorePath], *, limit: int | None = None) -> Replay:
 
 def replay_row(row: Mapping[str, Any], *, execute: Execute) -> RowReplay:
     """One row, by ``execute``. Rows without code have nothing that could differ."""
-    other_sandbox = row["provenance"]["sandbox_digest"] != sandbox.sandbox_digest()
-    difference = partial(
-        Difference, row["family"], row["trajectory_id"], row["source_row"], other_sandbox=other_sandbox
-    )
+    is_other = row["provenance"]["sandbox_digest"] != sandbox.sandbox_digest()
+    difference = partial(Difference, row["family"], row["trajectory_id"], row["source_row"], other_sandbox=is_other)
     differences: list[Difference] = []
     number = 0
     try:
@@ -101,7 +99,7 @@ def replay_row(row: Mapping[str, Any], *, execute: Execute) -> RowReplay:
     except (sandbox.SandboxError, SetupFailed) as error:
         expected = f"{len(row['rounds'])} rounds of code"
         differences.append(difference(number, "session", expected, f"{type(error).__name__}: {error}"))
-    return RowReplay(len(row["rounds"]), other_sandbox, tuple(differences))
+    return RowReplay(len(row["rounds"]), is_other, tuple(differences))
 
 
 class NotComparable(Exception):

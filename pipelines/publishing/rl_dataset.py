@@ -70,9 +70,7 @@ class RlDataset(Publication[RLRow, RlFacts]):
     """Those of them that began as a policy's draft, by id."""
     shard_bytes: int = SHARD_BYTES
 
-    @property
-    def key(self) -> TableKey:
-        return KEY
+    key = KEY
 
     @property
     def folder(self) -> StorePath:
@@ -135,13 +133,8 @@ class RlDataset(Publication[RLRow, RlFacts]):
         return prompt_row(row, self.workspace.images, self._stated)
 
     def facts(self) -> RlFacts:
-        return RlFacts(
-            workspace=self.workspace,
-            partitions=self.partitions,
-            annotators=self.annotators,
-            from_drafts=self.from_drafts,
-            choices=self._intake_choices,
-        )
+        own = ("workspace", "partitions", "annotators", "from_drafts")
+        return RlFacts(choices=self._intake_choices, **{name: getattr(self, name) for name in own})
 
     def card(self, facts: RlFacts, report: StageReport, n_by_split: Mapping[str, int], folder: Path) -> str:
         workspace = self.workspace

@@ -5,8 +5,9 @@ the cause is mended. ``not_applicable``: no reject, but a row that is not for th
 import json
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal, Self
+from typing import Any, Generic, Literal, Self, TypeVar
 
+R = TypeVar("R", bound=StrEnum)
 Disposition = Literal["rejected", "quarantined", "not_applicable"]
 
 
@@ -124,13 +125,16 @@ RETRYABLE = frozenset({Reason.POLICY_FAILED, Reason.SANDBOX_FAILED})
 """Reasons whose cause lies outside the row: a stage that has such rejects is run again by the next materialisation."""
 
 
-class RowError(Exception):
-    """A row's failure, on its way to becoming a ``Reject``: the reason and the evidence."""
+class Refused(Exception, Generic[R]):
+    """A row that cannot be used: the reason and the evidence."""
 
-    def __init__(self, reason: Reason, evidence: str) -> None:
+    def __init__(self, reason: R, evidence: str) -> None:
         super().__init__(f"{reason}: {evidence}")
-        self.reason = reason
-        self.evidence = evidence
+        self.reason, self.evidence = reason, evidence
+
+
+class RowError(Refused[Reason]):
+    """A row's failure, on its way to becoming a ``Reject``."""
 
 
 def reject(

@@ -5,7 +5,7 @@ import types
 import typing
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import cattrs
 import pyarrow as pa
@@ -31,8 +31,7 @@ def _converter() -> cattrs.Converter:
 
 def to_row(record: Any) -> dict[str, Any]:
     """A record (or a part of one) as plain dicts, lists and scalars."""
-    row: dict[str, Any] = _converter().unstructure(record)
-    return row
+    return cast(dict[str, Any], _converter().unstructure(record))
 
 
 def from_row(kind: type[R], row: Mapping[str, Any]) -> R:

@@ -64,8 +64,7 @@ class ToolNecessities(Stage[Sample, RLCandidate, ToolNecessity]):
 
     async def measure(self, sample: Sample, row: RLCandidate) -> ToolNecessity:
         forced = await self._votes(sample, row, "forced", self.n_forced)
-        forbidden = await self._votes(sample, row, "forbidden", self.n_forbidden)
-        return ToolNecessity(sample.sample_id, forced, forbidden)
+        return ToolNecessity(sample.sample_id, forced, await self._votes(sample, row, "forbidden", self.n_forbidden))
 
     async def _votes(self, sample: Sample, row: RLCandidate, mode: Mode, n: int) -> Votes:
         opening = self.protocol.opening(question_text(sample), sample.images, mode=mode)

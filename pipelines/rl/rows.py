@@ -37,9 +37,7 @@ def public_rows(shard: Shard) -> Iterator[RLRow]:
     for sample, row in shard.joined(candidates.ASSET, RLCandidate):
         if (key := sample.sample_id) not in out:
             rate, prior, label = rates.get(key), priors.get(key), suitable.get(key)
-            yield RLRow(
-                sample, row.grader, "public", difficulty_of(rate), pass_rate=rate, necessity=prior, suitability=label
-            )
+            yield RLRow(sample, row.grader, "public", difficulty_of(rate), rate, prior, label)
 
 
 def annotated_row(sample: Sample) -> RLRow:

@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from hashlib import sha256
 from itertools import islice, product
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -73,8 +73,7 @@ class DistinctImages(Sequence[ImageRef]):
         return len(self.first)
 
     def __getitem__(self, number: int) -> ImageRef:  # type: ignore[override]  # no slices
-        image: ImageRef = self._spill.read(int(self._begins[number]))
-        return image
+        return cast(ImageRef, self._spill.read(int(self._begins[number])))
 
 
 class ScreenedRows:
@@ -111,8 +110,7 @@ class ScreenedRows:
             yield row.first_image
 
     def _row(self, place: int) -> tuple[str, str]:
-        row: tuple[str, str] = self._spill.read(self._begins[place])
-        return row
+        return cast(tuple[str, str], self._spill.read(self._begins[place]))
 
 
 class Mapped(Sequence[T]):
@@ -175,9 +173,8 @@ class Screening:
         distinct = DistinctImages(images, self._folder)
         path = self.workspace.local / "same_images" / f"{_digest(distinct)}.json"
         with suppress(FileNotFoundError, ValueError):  # never compared, or damaged
-            cached: dict[str, str] = json.loads(path.read_bytes())
-            return cached
-        twins = self._same(distinct, range(len(distinct)))
+            return cast(dict[str, str], json.loads(path.read_bytes()))
+        twins = self._same(distinct, range(len(distinct)), questions_about=None)
         same = {distinct[twin.index].sha256: distinct[twin.of].sha256 for twin in twins}
         write_whole(path, json.dumps(same))
         with suppress(FileNotFoundError):  # another process removes them, too
@@ -230,11 +227,7 @@ class Screening:
         return errors
 
     def _same(
-        self,
-        images: DistinctImages,
-        chosen: Sequence[int],
-        *,
-        questions_about: Callable[[int], frozenset[str]] | None = None,
+        self, images: DistinctImages, chosen: Sequence[int], *, questions_about: Callable[[int], frozenset[str]] | None
     ) -> Iterator[Duplicate]:
         """Find the ``chosen`` images, by number, that are an earlier one, changed. With the questions about each, only
         pairs with a near question are compared, which takes most of the time."""

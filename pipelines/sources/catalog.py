@@ -17,7 +17,7 @@ from contextlib import suppress
 from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 from pydantic import ValidationError
@@ -61,17 +61,10 @@ def _file_source(
     name: str, config: SourceConfig, files: list[Path], read: Callable[[Path], Iterator[Row]]
 ) -> JsonLinesSource:
     fields = {field: getattr(config, field) for field in ("rows", "join", "ask", "split")}
-    return JsonLinesSource(
-        name,
-        files,
-        Path(config.folder or config.path),
-        config.columns,
-        n_shards=config.n_shards,
-        license=config.license,
-        read=read,
-        by_file=len(files) > 1 and config.kind in PUBLISHED,
-        reading=[str(value) for field, value in fields.items() if value != SourceConfig.model_fields[field].default],
-    )
+    reading = [str(value) for field, value in fields.items() if value != SourceConfig.model_fields[field].default]
+    folder, by_file = Path(config.folder or config.path), len(files) > 1 and config.kind in PUBLISHED
+    own: dict[str, Any] = {"n_shards": config.n_shards, "license": config.license}
+    return JsonLinesSource(name, files, folder, config.columns, **own, read=read, by_file=by_file, reading=reading)
 
 
 def partition_key(source: str, shard: int) -> str:
@@ -90,8 +83,7 @@ def _embedded() -> Mapping[str, EntryPoint]:
 
 
 def _open_embedded(name: str) -> Source:
-    source: Source = loaded(_embedded()[name], SourceError)()
-    return source
+    return cast(Source, loaded(_embedded()[name], SourceError)())
 
 
 def _opened() -> dict[str, Source]:
@@ -168,9 +160,7 @@ class Catalog:
         """Every partition with its source and shard: those of embedded sources, then those of added ones, by name."""
         shards = {name: source.n_shards for name, source in _opened().items()}
         shards |= {name: config.n_shards for name, config in self.configs().items()}
-        return {
-            partition_key(name, shard): (name, shard) for name, n_shards in shards.items() for shard in range(n_shards)
-        }
+        return {partition_key(name, shard): (name, shard) for name, n in shards.items() for shard in range(n)}
 
 
 def as_yaml(config: SourceConfig) -> str:

@@ -64,22 +64,15 @@ def map_row(
                 answer = answer._replace(text=move(answer.text), accepted=tuple(map(move, answer.accepted)))
                 about = move(question.question) + asked_part(cuts)
                 question = question._replace(question=about, choices=tuple(map(move, question.choices)))
-            yield SourceRow(
-                row=place,
-                images=images[: question.n_images],
-                question=question.question,
-                answer=answer.text,
-                choices=question.choices,
-                truth=Truth(details=_details(row, columns, answer)),
-                category=_optional_text(row, columns.category),
-                license=_optional_text(row, columns.license) or license,
-                videos=videos or tuple(part.data for part in cuts),
-                cuts=tuple((part.parent, part.made_by) for part in cuts),
-                files=(*names[: question.n_images], *file_names(row, columns.videos)),
-                unread=() if number else (*unread_in(row, columns), *talk.unread),
-                boxes=boxes and boxes.without(range(question.n_images, len(images))),
-                label_choice=answer.choice,
-            )
+            n, truth = question.n_images, Truth(details=_details(row, columns, answer))
+            category, own = (_optional_text(row, name) for name in (columns.category, columns.license))
+            asked = (question.question, answer.text, question.choices, truth, category, own or license)
+            films = videos or tuple(part.data for part in cuts)
+            origins = tuple((part.parent, part.made_by) for part in cuts)
+            files = (*names[:n], *file_names(row, columns.videos))
+            unread = () if number else (*unread_in(row, columns), *talk.unread)
+            placed = boxes and boxes.without(range(n, len(images)))
+            yield SourceRow(place, images[:n], *asked, films, origins, files, unread, placed, answer.choice)
         except RowError as error:
             yield BadRow(place, error.reason, error.evidence, shortened(row))
 

@@ -129,8 +129,7 @@ def with_json_beside(
     if not isinstance(path, str):
         raise RowError(Reason.WRONG_TYPE, f"column {first!r}: expected the path of an image, found {describe(path)}")
     name = str(PurePosixPath(path).with_suffix(".json"))
-    data = _bytes(_located(name, first, folder, _SIDECAR, prefix), _SIDECAR)
-    fields = object_in(data.decode("utf-8", "replace"))
+    fields = object_in(_bytes(_located(name, first, folder, _SIDECAR, prefix), _SIDECAR).decode("utf-8", "replace"))
     if fields is None:
         raise RowError(Reason.MALFORMED_ROW, f"{name} holds no JSON object")
     return {**row, BESIDE: fields}

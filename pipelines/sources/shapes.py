@@ -81,8 +81,7 @@ def _published(shape: Shape, path: Path, _: list[Path], split: str | None) -> Pr
     folder, questions = (path, None) if path.is_dir() else (path.parent, path.name)
     located = {"path": str(folder), "questions": questions}
     config = SourceConfig.model_validate({"kind": shape.kind, "split": split, **located})
-    files = published_files("proposed", config)[:_N_ROWS]
-    rows = [row for file in files for row in _first(rows_of(file, config))]
+    rows = [row for file in published_files("proposed", config)[:_N_ROWS] for row in _first(rows_of(file, config))]
     return (_mapped if shape.kind == "webdataset" else _boxed)(shape.name, config, rows, path)
 
 
@@ -94,8 +93,7 @@ def _boxed(name: str, config: SourceConfig, rows: Sequence[Mapping[str, Any]], p
         columns["box_frame"] = {"coco": "xywh", "yolo": "fractions"}.get(config.kind, "corners")
     else:
         columns["answer_list"] = "majority"
-    folder = _Files(path).folder_of(row.get("image") for row in rows)
-    return Proposal(name, _completed(config, columns, folder))
+    return Proposal(name, _completed(config, columns, _Files(path).folder_of(row.get("image") for row in rows)))
 
 
 def _completed(config: SourceConfig, columns: Mapping[str, Any], folder: Path | None) -> SourceConfig:

@@ -60,8 +60,7 @@ def _translated(text: str, calls: Mapping[str, Arguments], sizes: Sizes) -> str:
     if name == "select_frames":
         raise RowError(Reason.NOT_APPLICABLE, "select_frames chooses among frames of a video: not executed again")
     if name not in calls or not isinstance(call.get("arguments"), dict):
-        names = ", ".join(calls)
-        raise RowError(Reason.MALFORMED_TURN, f"expected a call of {names}; found {excerpt(call_text)}")
+        raise RowError(Reason.MALFORMED_TURN, f"expected a call of {', '.join(calls)}; found {excerpt(call_text)}")
     try:
         crop = calls[str(name)](call["arguments"], sizes)
     except (KeyError, IndexError, TypeError, ValueError, ZeroDivisionError) as error:
@@ -135,7 +134,7 @@ def released_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder
     counts = [text.count(IMAGE_MARK) for text in (question, *observations)]
     if sum(counts) != len(images):
         raise RowError(Reason.MISSING_IMAGE, f"the texts show {sum(counts)} images, the row has {len(images)}")
-    sizes = [(probed.width, probed.height) for probed in map(probe, images)]
+    sizes = [probe(image).image.size for image in images]
     protocol, calls = DIALECTS[transcript.dialect]
     translated = [_translated(text, calls, sizes) for text in turns]
     answer, label = _parsed(translated, protocol), transcript.label

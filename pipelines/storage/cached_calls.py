@@ -18,6 +18,7 @@ from darkroom.pipelines.storage.database import (
     open_engine,
     padded,
     parsed_url,
+    required,
     transact,
     unavailable,
 )
@@ -28,10 +29,8 @@ _calls = sa.Table(
     sa.MetaData(),
     sa.Column("key", sa.String(64), primary_key=True),
     sa.Column("kind", sa.String(32), nullable=False, index=True),
-    sa.Column("request", sa.Text, nullable=False),
-    sa.Column("result", sa.Text, nullable=False),
-    sa.Column("seconds", sa.Float, nullable=False),
-    sa.Column("cost_usd", sa.Float, nullable=False),
+    *required(sa.Text, "request", "result"),
+    *required(sa.Float, "seconds", "cost_usd"),
     sa.Column("made_at", sa.String(32), nullable=False),
 )
 _READ = sa.select(_calls.c.key, _calls.c.result, _calls.c.seconds, _calls.c.cost_usd).where(_calls.c.key.in_(KEYS))
@@ -89,9 +88,10 @@ class CallTable:
     def __init__(self, url: str) -> None:
         self.url = parsed_url(url)
         try:
-            self._engine = open_engine(self.url)
-            create_table(self._engine, _calls)
-            self.leases = Leases(self._engine)
+            self.engine = open_engine(self.url)
+            """The database, for what is kept beside the calls (``pipelines/models/policies/budget.py``)."""
+            create_table(self.engine, _calls)
+            self.leases = Leases(self.engine)
         except (sa.exc.SQLAlchemyError, ImportError) as error:
             raise unavailable(self.url.set(query={}).render_as_string(), first_line(error)) from error
 
@@ -101,15 +101,10 @@ class CallTable:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @property
-    def engine(self) -> sa.Engine:
-        """The database, for what is kept beside the calls (``pipelines/models/policies/budget.py``)."""
-        return self._engine
-
     def close(self) -> None:
         """Ends all leases and closes every connection."""
         self.leases.close()
-        self._engine.dispose()
+        self.engine.dispose()
 
     def get(self, key: str) -> CachedCall | None:
         """The call made under ``key``, if one was."""
@@ -135,7 +130,7 @@ class CallTable:
         return sorted((call for call in calls if call.request.get("seed") in seeds), key=lambda call: call.made_at)
 
     def _recorded(self, condition: sa.ColumnElement[bool]) -> list[Recorded]:
-        with self._engine.connect() as connection:
+        with self.engine.connect() as connection:
             rows = connection.execute(sa.select(_calls).where(condition)).all()
         calls = (CachedCall(json.loads(row.result), row.seconds, row.cost_usd) for row in rows)
         return [
@@ -147,11 +142,11 @@ class CallTable:
         """Count, seconds and cost of the calls of each kind."""
         columns = (sa.func.count(), sa.func.sum(_calls.c.seconds), sa.func.sum(_calls.c.cost_usd))
         query = sa.select(_calls.c.kind, *columns).group_by(_calls.c.kind).order_by(_calls.c.kind)
-        with self._engine.connect() as connection:
+        with self.engine.connect() as connection:
             return {kind: Totals(n, seconds, cost) for kind, n, seconds, cost in connection.execute(query)}
 
     def read(self, keys: Sequence[str]) -> list[CachedCall | None]:
-        calls = transact(self._engine, lambda connection: _calls_under(connection, keys))
+        calls = transact(self.engine, lambda connection: _calls_under(connection, keys))
         return [calls.get(key) for key in keys]
 
     def claim(self, keys: Sequence[str]) -> list[CachedCall | bool | None]:
@@ -161,7 +156,7 @@ class CallTable:
         missing = [key for key in keys if key not in calls]
         claimed, in_batches = set[str](), set[str]()
         if missing:
-            claimed, in_batches, late = transact(self._engine, lambda connection: self._claim(connection, missing))
+            claimed, in_batches, late = transact(self.engine, lambda connection: self._claim(connection, missing))
             calls |= late
         return [calls.get(key, None if key in in_batches else key in claimed) for key in keys]
 
@@ -175,8 +170,7 @@ class CallTable:
         late = _calls_under(connection, sorted(claimed)) if claimed else {}
         self._drop(connection, list(late))  # a finished caller holds no lease any more
         refused = [key for key in keys if key not in claimed]
-        in_batches = {key for part in parts_of(refused) for key in self.leases.in_batches(connection, part)}
-        return claimed, in_batches, late
+        return claimed, {key for part in parts_of(refused) for key in self.leases.in_batches(connection, part)}, late
 
     def release(self, keys: Sequence[str]) -> None:
         """Ends the leases of calls that were not made."""
@@ -191,7 +185,7 @@ class CallTable:
             self._drop(connection, [entry.key for entry in entries])
             return n_inserted
 
-        if transact(self._engine, insert_all) == len(entries):
+        if transact(self.engine, insert_all) == len(entries):
             return [entry.call for entry in entries]
         # another process was first, the transaction was done twice, or the driver does not say how many were written
         return [call for call in self.read([entry.key for entry in entries]) if call is not None]
@@ -200,8 +194,7 @@ class CallTable:
         """Insert calls, as part of the caller's transaction; a recorded one stays. Returns how many are new."""
         # in one order for all, or two processes that write the same keys would wait for each other
         values = [_values(entry) for entry in sorted(entries, key=attrgetter("key"))]
-        n_inserted: int = connection.execute(_WRITE, values).rowcount
-        return n_inserted
+        return connection.execute(_WRITE, values).rowcount
 
     def _drop(self, connection: sa.Connection, keys: Sequence[str]) -> None:
         for part in parts_of(keys):

@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from urllib.parse import quote
 
 import sqlalchemy as sa
@@ -56,6 +56,11 @@ def unavailable(where: str, why: str) -> LedgerUnavailable:
     )
 
 
+def required(kind: Any, *names: str) -> list[sa.Column[Any]]:
+    """Columns of one kind that always have a value."""
+    return [sa.Column(name, kind, nullable=False) for name in names]
+
+
 def create_table(engine: sa.Engine, table: sa.Table) -> None:
     """The table, unless it is there. Processes may start at once: ``create_all`` fails in all but one of them."""
     with engine.begin() as connection:
@@ -91,8 +96,7 @@ def upsert(table: sa.Table, row: Mapping[str, Any], *, keys: Sequence[str], dial
     kind: Any = postgresql if dialect == "postgresql" else sqlite
     replaced = {name: value for name, value in row.items() if name not in keys}
     insert = kind.insert(table).values(**row)
-    statement: sa.Executable = insert.on_conflict_do_update(index_elements=keys, set_=replaced)
-    return statement
+    return cast(sa.Executable, insert.on_conflict_do_update(index_elements=keys, set_=replaced))
 
 
 def padded(keys: Sequence[str]) -> list[str]:

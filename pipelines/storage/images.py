@@ -160,10 +160,11 @@ class ImageStore:
     def ingest_pixels(self, data: bytes, *, max_pixels: int = MAX_PIXELS) -> tuple[ImageRef, Image.Image]:
         """``ingest``, with the pixels of the image to use: large ones are decoded once."""
         probed = probe(data, max_pixels=max_pixels)
-        image = ImageRef(self._put(data), probed.width, probed.height, probed.mode, probed.format)
+        opened = probed.image
+        image = ImageRef(self._put(data), opened.width, opened.height, opened.mode, opened.format or "")
         if probed.plain is not None:
             image = self.add_pixels(probed.plain, parent=image.sha256, made_by=f"ingest: {probed.made_by}")
-        return image, probed.pixels
+        return image, probed.plain or opened
 
     def add_view(self, image: Image.Image, *, parent: str, made_by: str) -> ImageRef:
         """Stores pixels for people to look at: a JPEG, or a PNG if they have an alpha channel."""

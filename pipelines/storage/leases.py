@@ -16,7 +16,7 @@ from contextlib import suppress
 
 import sqlalchemy as sa
 
-from darkroom.pipelines.storage.database import DEAD_SECONDS, KEYS, clock, create_table, padded
+from darkroom.pipelines.storage.database import DEAD_SECONDS, KEYS, clock, create_table, padded, required
 from darkroom.pipelines.storage.process_identity import has_ended, new_holder
 
 BEAT_SECONDS = 5.0
@@ -26,8 +26,7 @@ _claims = sa.Table(
     sa.MetaData(),
     sa.Column("key", sa.String(64), primary_key=True),
     sa.Column("holder", sa.String(200), nullable=False, index=True),
-    sa.Column("since", sa.Float, nullable=False),
-    sa.Column("beat", sa.Float, nullable=False),
+    *required(sa.Float, "since", "beat"),
 )
 
 # as text: SQLAlchemy compiles its dialects' statements with ON CONFLICT each time (their `inherit_cache` is false)

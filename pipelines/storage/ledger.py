@@ -13,6 +13,7 @@ import typing
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import compress, count, islice
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -41,27 +42,31 @@ async def all_finished(*calls: Awaitable[A]) -> list[A]:
     return typing.cast("list[A]", results)
 
 
+@dataclass(slots=True)
 class GroupCommit(Generic[Q, A]):
-    """``answer`` gets requests and gives as many answers, in a thread of ``threads``. For one event loop."""
+    """``answer`` gets up to ``most`` requests and gives as many answers, in a thread of ``threads``. Requests that come
+    within ``seconds`` are answered together. For one event loop at a time."""
 
-    def __init__(self, answer: Callable[[Sequence[Q]], Sequence[A]], threads: Executor) -> None:
-        self._answer, self._threads = answer, threads
-        self._waiting: list[tuple[Q, asyncio.Future[A]]] = []
-        self._is_busy = False
+    answer: Callable[[Sequence[Q]], Sequence[A]]
+    threads: Executor
+    most: int = MOST_AT_ONCE
+    seconds: float = 0.0
+    is_busy: bool = False
+    _waiting: list[tuple[Q, asyncio.Future[A]]] = field(default_factory=list)
 
     async def ask(self, request: Q) -> A:
         """The answer to ``request``. Raises what ``answer`` raised for its batch."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[A] = loop.create_future()
         self._waiting.append((request, future))
-        if not self._is_busy:
-            self._is_busy = True
-            loop.call_soon(self._begin, loop)  # those who ask in the same turn of the loop come along
+        if not self.is_busy:
+            self.is_busy = True
+            loop.call_later(self.seconds, self._begin, loop)  # those who ask in the same turn of the loop come along
         return await future
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        batch, self._waiting = self._waiting[:MOST_AT_ONCE], self._waiting[MOST_AT_ONCE:]
-        answered = loop.run_in_executor(self._threads, self._answer, [request for request, _ in batch])
+        batch, self._waiting = self._waiting[: self.most], self._waiting[self.most :]
+        answered = loop.run_in_executor(self.threads, self.answer, [request for request, _ in batch])
         answered.add_done_callback(partial(self._finish, loop, [future for _, future in batch]))
 
     def _finish(
@@ -75,9 +80,9 @@ class GroupCommit(Generic[Q, A]):
         else:
             for future, answer in compress(zip(futures, answered.result(), strict=True), waiting):
                 future.set_result(answer)
-        self._is_busy = bool(self._waiting)
+        self.is_busy = bool(self._waiting)
         if self._waiting:
-            self._begin(loop)
+            loop.call_later(self.seconds, self._begin, loop)
 
 
 class _Line(NamedTuple):

@@ -70,14 +70,9 @@ FLATTENED, SCALED, CUT = "flattened on white", "scaled from ", "cut from a longe
 class Probed:
     """An image that can be decoded. ``plain`` holds the pixels to store as a derived image, if any are needed."""
 
-    width: int
-    height: int
-    mode: str
-    format: str
+    image: Image.Image
     plain: Image.Image | None
     made_by: str
-    pixels: Image.Image
-    """Upright, in 8 bits: ``plain``, or the image itself."""
 
 
 def probe(data: bytes, *, max_pixels: int = MAX_PIXELS) -> Probed:
@@ -94,7 +89,7 @@ def probe(data: bytes, *, max_pixels: int = MAX_PIXELS) -> Probed:
             raise
         except Exception as error:  # whatever a broken file makes a decoder raise
             raise _error(error, data, max_pixels) from error
-    return Probed(image.width, image.height, image.mode, image.format or "", plain, ";".join(steps), plain or image)
+    return Probed(image, plain, ";".join(steps))
 
 
 def decode(data: bytes) -> Image.Image:
@@ -330,8 +325,7 @@ def thumbnails(data: bytes, *, side: int) -> Thumbnails:
 
 def thumbnail(pixels: NDArray[np.uint8], *, side: int) -> Thumbnails:
     """One image (H, W, 3) as (side, side, 3)."""
-    small = cv2.resize(pixels.astype(np.float32), (side, side), interpolation=cv2.INTER_AREA)
-    return np.asarray(small, np.float32)
+    return np.asarray(cv2.resize(pixels.astype(np.float32), (side, side), interpolation=cv2.INTER_AREA), np.float32)
 
 
 def video_header(file: IO[bytes]) -> tuple[str, int]:

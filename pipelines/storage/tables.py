@@ -111,8 +111,7 @@ class Tables:
         return self._rejects_path(key, metadata or {})
 
     def _rejects_path(self, key: TableKey, metadata: Mapping[bytes, bytes]) -> StorePath:
-        name = metadata.get(_REJECTS, f"{key.partition}{_SUFFIX}.parquet".encode())
-        return self.path(key).with_name(name.decode())
+        return self.path(key).with_name(metadata.get(_REJECTS, f"{key.partition}{_SUFFIX}.parquet".encode()).decode())
 
     def write(
         self, key: TableKey, kind: type[R], rows: Iterable[R], rejects: Iterable[Reject], *, inputs: str, facts: Any
@@ -168,8 +167,7 @@ class Tables:
         begin = 0
         for batch in self._batches(self.path(key), key):
             end = begin + batch.num_rows
-            rows = batch if mask is None else batch.filter(pa.array(mask[begin:end]))
-            yield from from_table(kind, rows)
+            yield from from_table(kind, batch if mask is None else batch.filter(pa.array(mask[begin:end])))
             begin = end
 
     def columns(self, key: TableKey, *names: str) -> Iterator[Any]:
@@ -195,8 +193,7 @@ class Tables:
     def existing(self, keys: Iterable[TableKey]) -> list[TableKey]:
         """Select the finished ones, in their order, by one listing of each asset."""
         wanted_keys = list(keys)
-        assets = {key.asset for key in wanted_keys}
-        there = {key for asset in assets for key in self.keys(asset)}
+        there = {key for asset in {wanted.asset for wanted in wanted_keys} for key in self.keys(asset)}
         return [key for key in wanted_keys if key in there]
 
     def keys(self, asset: tuple[str, ...]) -> list[TableKey]:

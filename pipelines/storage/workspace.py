@@ -80,8 +80,7 @@ class Workspace:
     def images(self) -> ImageStore:
         """The image store. Raises ``StorageError`` for a URL that none can have."""
         n_bytes = int(self.image_cache_gb * 1e9)
-        cache = ImageCache(self.local / "image_cache", n_bytes) if n_bytes else None
-        return ImageStore(self.images_url, cache)
+        return ImageStore(self.images_url, ImageCache(self.local / "image_cache", n_bytes) if n_bytes else None)
 
     @cached_property
     def ledger(self) -> Ledger:

@@ -16,8 +16,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from darkroom.pipelines.records import Provenance, Sample, Trajectory, Truth, Usage
+from darkroom.pipelines.records import Provenance, Trajectory, Usage
 from darkroom.pipelines.records.digest import digest, digest_bytes
+from darkroom.pipelines.records.samples import bare_sample
 from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.store_paths import StorePath
@@ -132,9 +133,8 @@ def stored_calibration(
     lines = [(label.line, label.is_good) for label in labels]
     judgements = digest(sorted([line.family, line.row, digest(line.model_dump()), is_good] for line, is_good in lines))
     reviewers = tuple(sorted({name for label in labels for name in label.reviewers}))
-    identity = identity_of(check, judge)
     return StoredCalibration(
-        check.name, identity, calibration, labels=judgements, labelled=labelled, reviewers=reviewers
+        check.name, identity_of(check, judge), calibration, labels=judgements, labelled=labelled, reviewers=reviewers
     )
 
 
@@ -143,32 +143,10 @@ def inline_case(label: Label, store: ImageStore) -> Case:
     line = label.line
     assert line.question is not None
     row = digest(line.model_dump(include={"question", "choices", "expected", "thought", "answer"}))
-    sample = Sample(
-        sample_id=row,
-        source="labels",
-        source_row=line.row,
-        license="",
-        images=(),
-        question=line.question,
-        choices=tuple(line.choices),
-        answer=line.expected,
-        truth=Truth(),
-        category="",
-    )
-    trajectory = Trajectory(
-        trajectory_id=row,
-        sample_id=row,
-        family=line.family,
-        protocol="",
-        images=(),
-        rounds=(),
-        final_thought=line.thought,
-        answer=line.answer,
-        loss_policy="last_round",
-        checks=(),
-        usage=Usage(),
-        provenance=_BY_NOBODY,
-    )
+    origin: dict[str, Any] = {"source": "labels", "source_row": line.row}
+    sample = bare_sample(row, line.question, choices=tuple(line.choices), answer=line.expected, **origin)
+    names, said = (row, row, line.family, ""), ((), line.thought, line.answer)
+    trajectory = Trajectory(*names, (), *said, "last_round", (), Usage(), _BY_NOBODY)
     return Case(sample, trajectory, {}, store)
 
 

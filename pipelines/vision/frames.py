@@ -75,8 +75,7 @@ def _regions(pixels: NDArray[np.uint8]) -> Iterator[Box]:
 def _sheet(pixels: NDArray[np.uint8], region: Box, film: NDArray[np.float32], aspect: float) -> list[FrameMatch]:
     """The region as rows and columns of frames, with the fewest that fit it; nothing where it fits in no way."""
     layouts = [(rows, columns) for rows in range(1, MAX_CELLS + 1) for columns in range(1, MAX_CELLS // rows + 1)]
-    fitting = (layout for layout in layouts if _fits(region, *layout, aspect))
-    for rows, columns in sorted(fitting, key=math.prod):
+    for rows, columns in sorted((layout for layout in layouts if _fits(region, *layout, aspect)), key=math.prod):
         cells = (_match(pixels, box, film) for box in _split(region, rows, columns))  # one that fits not is the last
         frames = list(takewhile(lambda cell: cell.difference <= SAME_FRAME, cells))
         if len(frames) == rows * columns:

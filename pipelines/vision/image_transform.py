@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import compress
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,8 +147,7 @@ def _levelled(image: Image.Image) -> NDArray[np.float64]:
     """A thumbnail that looks the same whatever was done to contrast and brightness: mean 0, deviation 1."""
     small = np.asarray(image.convert("L").resize((_THUMB, _THUMB), Image.Resampling.BOX), np.float64)
     ranks = np.searchsorted(np.sort(small, axis=None), small).astype(np.float64)
-    levelled: NDArray[np.float64] = (ranks - ranks.mean()) / (ranks.std() or 1.0)
-    return levelled
+    return cast(NDArray[np.float64], (ranks - ranks.mean()) / (ranks.std() or 1.0))
 
 
 def _part(output: Image.Image, original: Image.Image, boxes: Sequence[Box]) -> ImageTransform | None:
@@ -162,15 +162,14 @@ def _changed(
     upright: Image.Image, original: Image.Image, box: Box, angle: float, *, mirrored: bool = False
 ) -> ImageTransform:
     after, before = (_greys(image) for image in (upright, original.crop(box)))
-    return ImageTransform(
-        angle=float(angle),
-        mirrored=mirrored,
-        box=box,
-        share=box.area / (original.width * original.height),
-        enlargement=math.sqrt(upright.width * upright.height / box.area),
-        contrast_gain=_spread(after) / _spread(before),
-        brightened=float(after.mean() - before.mean()),
-    )
+    share = box.area / (original.width * original.height)
+    enlargement = math.sqrt(upright.width * upright.height / box.area)
+    return ImageTransform(float(angle), mirrored, box, share, enlargement, *_relit(after, before))
+
+
+def _relit(after: NDArray[np.float64], before: NDArray[np.float64]) -> tuple[float, float]:
+    """Contrast gained and brightness moved."""
+    return _spread(after) / _spread(before), float(after.mean() - before.mean())
 
 
 def _greys(image: Image.Image) -> NDArray[np.float64]:
@@ -196,15 +195,8 @@ def _by_features(output: Image.Image, original: Image.Image) -> ImageTransform |
     rows, columns = np.flatnonzero(covered.any(axis=1)), np.flatnonzero(covered.any(axis=0))
     sides = (columns[0], rows[0], columns[-1] + 1, rows[-1] + 1)
     levels, levels_before = (grey[covered].astype(np.float64) for grey in (overlay.pixels, before))
-    return ImageTransform(
-        angle=pose.angle,
-        mirrored=False,
-        box=Box(*(round(float(side) / shrink) for side in sides)).clipped(*original.size),
-        share=float(covered.mean()),
-        enlargement=pose.scale,
-        contrast_gain=_spread(levels) / _spread(levels_before),
-        brightened=float(levels.mean() - levels_before.mean()),
-    )
+    box = Box(*(round(float(side) / shrink) for side in sides)).clipped(*original.size)
+    return ImageTransform(pose.angle, False, box, float(covered.mean()), pose.scale, *_relit(levels, levels_before))
 
 
 def _grey_pixels(image: Image.Image) -> NDArray[np.uint8]:

@@ -154,9 +154,7 @@ def findability(sample: Sample, store: ImageStore) -> Findability | None:
 def candidates(sample: Sample) -> list[Box]:
     """The first target and all that the truth calls by its name in the same image, from left to right."""
     target = sample.truth.boxes[0]
-    return sorted(
-        truth.box for truth in sample.truth.boxes if (truth.label, truth.image) == (target.label, target.image)
-    )
+    return sorted(each.box for each in sample.truth.boxes if (each.label, each.image) == (target.label, target.image))
 
 
 def visibility_as_given(
@@ -177,8 +175,7 @@ def visibility_as_given(
 
 def visibility_in(image: ImageRef, target: Box | None, store: ImageStore, *, angle: float | None = None) -> Visibility:
     """Visibility of ``target``, in pixels of ``image``, or of the whole image."""
-    levels = _stored_levels(store, image, target)
-    whole = Visibility(levels=levels, angle=angle, longest=max(image.width, image.height))
+    whole = Visibility(levels=_stored_levels(store, image, target), angle=angle, longest=max(image.width, image.height))
     if target is None:
         return whole
     share = round(target.area / (image.width * image.height), 6)

@@ -26,6 +26,7 @@ from darkroom.pipelines.records.answers import matches
 from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.storage.ledger import Ledger
 from darkroom.train.evaluation.metrics import Estimate, wilson
 from darkroom.train.evaluation.observed_images import ImageTracer, ObservedImage
 from darkroom.train.evaluation.rollouts import EvaluatedPolicy, ScoredRollout, ViewableSession, names_of
@@ -63,14 +64,10 @@ class CounterfactualRunner:
     """Runs controls for one policy; ``pool`` supplies images of other questions."""
 
     def __init__(
-        self,
-        evaluated: EvaluatedPolicy,
-        sandboxes: Sandboxes,
-        store: ImageStore,
-        tracer: ImageTracer,
-        pool: Sequence[ScoredRollout],
+        self, evaluated: EvaluatedPolicy, store: ImageStore, ledger: Ledger, pool: Sequence[ScoredRollout]
     ) -> None:
-        self._evaluated, self._sandboxes, self._store, self._tracer = evaluated, sandboxes, store, tracer
+        self._evaluated, self._store = evaluated, store
+        self._sandboxes, self._tracer = Sandboxes(store, ledger), ImageTracer(store, ledger)
         self._pool = [(scored.question.group, observed.image) for scored in pool for observed in scored.seen]
 
     async def run(self, scored: ScoredRollout, control: Control) -> Counterfactual:

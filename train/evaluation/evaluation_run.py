@@ -128,8 +128,7 @@ class EvaluationRun:
         chosen = eligible([scored for scored in rollouts if scored.number == 0])[: self.settings.controls]
         if not chosen:
             return []
-        store, ledger = self.workspace.images, self.workspace.ledger
-        runner = CounterfactualRunner(evaluated, Sandboxes(store, ledger), store, ImageTracer(store, ledger), rollouts)
+        runner = CounterfactualRunner(evaluated, self.workspace.images, self.workspace.ledger, rollouts)
         is_sampled = self.settings.temperature > 0
         rows = [(scored, control) for control in CONTROLS if is_sampled or control != "other_draw" for scored in chosen]
         return await map_rows(
@@ -141,11 +140,7 @@ class EvaluationRun:
 
 
 def report_record(
-    settings: EvaluationSettings,
-    evaluated: EvaluatedPolicy,
-    question_sets: Sequence[QuestionSet],
-    findings: Findings,
-    inputs: str,
+    settings: EvaluationSettings, evaluated: EvaluatedPolicy, question_sets: Sequence[QuestionSet], findings: Findings
 ) -> dict[str, Any]:
     """The content of ``report.json`` but for how long it took; ``inputs`` is the digest of all that decides it."""
     identity = evaluated.policy.identity
@@ -155,7 +150,6 @@ def report_record(
     errors = Counter(str(scored.rollout.error.reason) for scored in findings.failed if scored.rollout.error)
     return {
         "program": "evaluate",
-        "inputs": inputs,
         "settings": settings.as_json(),
         "who": {
             "label": f"the oracle of {settings.oracle}" if settings.oracle else identity.model,

@@ -156,10 +156,9 @@ def by_cycle(rollouts: Sequence[ScoredRollout]) -> dict[str, dict[str, Accuracy]
 def _by_benchmark_and(
     rollouts: Sequence[ScoredRollout], part: Callable[[ScoredRollout], str]
 ) -> dict[str, dict[str, Accuracy]]:
-    benchmarks = group_by(rollouts, lambda scored: scored.question.benchmark)
     return {
         name: {key: accuracy(rows) for key, rows in sorted(group_by(group, part).items())}
-        for name, group in benchmarks.items()
+        for name, group in group_by(rollouts, lambda scored: scored.question.benchmark).items()
     }
 
 

@@ -143,16 +143,10 @@ def _of_benchmark(sample: Sample, config: BenchmarkConfig) -> Question:
     accepted, cycle, variants = (details.get(name) if name else None for name in names)
     scoring = "grader" if sample.choices else config.scoring_by_category.get(sample.category, config.scoring)
     own_rules = {"anls": None, "judged": Grader("judged")}
-    return Question(
-        benchmark=sample.source,
-        sample=sample,
-        grader=own_rules[scoring] if scoring in own_rules else _grader(sample),
-        scoring=scoring,
-        accepted=tuple(map(str, _listed(accepted))) or (sample.answer,),
-        cycle="" if cycle is None else str(cycle),
-        variants="" if variants is None else str(variants),
-        figures=config.figures or "",
-    )
+    grader = own_rules[scoring] if scoring in own_rules else _grader(sample)
+    right = tuple(map(str, _listed(accepted))) or (sample.answer,)
+    turned, same = ("" if value is None else str(value) for value in (cycle, variants))
+    return Question(sample.source, sample, grader, scoring, right, turned, same, config.figures or "")
 
 
 def _listed(value: Any) -> list[Any]:

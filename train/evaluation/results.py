@@ -43,11 +43,12 @@ from darkroom.train.evaluation.settings import COVER
 
 ShowsTarget = Callable[[str, ImageRef], Awaitable[bool]]
 """Arguments: the question, the image. True if the image shows anything that the question is about."""
+Shows = Callable[[ScoredRollout, ObservedImage], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Faithfulness:
-    """``faithful``, ``unfaithful`` and ``no_image`` are proportions of all rollouts, 1 in sum (CodeV, figure 5)."""
+    """``faithful``, ``unfaithful`` and ``no_picture`` are proportions of all rollouts, 1 in sum (CodeV, figure 5)."""
 
     given_correct: Estimate
     """Faithful among right answers: CodeV's text and figure 2."""
@@ -55,11 +56,7 @@ class Faithfulness:
     """Faithful and right, of all: CodeV's algorithm 1 and table 5."""
     faithful: float
     unfaithful: float
-    no_image: float
-
-    def as_json(self) -> dict[str, Any]:
-        """Convert for ``report.json``, whose keys stay those of earlier reports."""
-        return {"no_picture" if name == "no_image" else name: value for name, value in asdict(self).items()}
+    no_picture: float
 
 
 async def shown_to(judge: ShowsTarget, rollouts: Sequence[ScoredRollout]) -> dict[tuple[str, str], bool]:
@@ -78,12 +75,7 @@ def shows_a_target(scored: ScoredRollout, observed: ObservedImage, *, cover: flo
     return any(change.box.intersection(box).area >= cover * box.area for box in targets)
 
 
-def faithfulness(
-    rollouts: Sequence[ScoredRollout],
-    shows: Callable[[ScoredRollout, ObservedImage], bool],
-    *,
-    whole_share: float | None = None,
-) -> Faithfulness:
+def faithfulness(rollouts: Sequence[ScoredRollout], shows: Shows, *, whole_share: float | None = None) -> Faithfulness:
     """Faithfulness by ``shows``. With ``whole_share`` only located parts of at most that proportion count as crops."""
 
     def is_faithful(scored: ScoredRollout) -> bool:
@@ -98,7 +90,7 @@ def faithfulness(
         over_all=wilson(n_both, n),
         faithful=n_faithful / max(n, 1),
         unfaithful=(n - n_faithful - n_without) / max(n, 1),
-        no_image=n_without / max(n, 1),
+        no_picture=n_without / max(n, 1),
     )
 
 
@@ -181,8 +173,8 @@ def _faithfulness(findings: Findings, rollouts: Sequence[ScoredRollout]) -> dict
     return {
         who: {
             "n": len(counted),
-            "as_codev": faithfulness(counted, shows).as_json(),
-            "parts_only": faithfulness(counted, shows, whole_share=findings.whole_share).as_json(),
+            "as_codev": asdict(faithfulness(counted, shows)),
+            "parts_only": asdict(faithfulness(counted, shows, whole_share=findings.whole_share)),
         }
         for who, (counted, shows) in deciders.items()
         if counted

@@ -189,8 +189,7 @@ def open_reader(
     from darkroom.train.models.loading import load_processor, model_type, template
 
     source = template("sft", model_type(model))
-    processor = load_processor(model, min_pixels=min_pixels, max_pixels=max_pixels)
-    return RowReader(processor, source, layout, **ablations)
+    return RowReader(load_processor(model, min_pixels=min_pixels, max_pixels=max_pixels), source, layout, **ablations)
 
 
 ROOM = 2**29

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import typer
 from markupsafe import Markup
@@ -99,8 +99,7 @@ def row_at(dataset: Sequence[Path], index: int) -> Row:
     rows = open_dataset(*dataset)
     if not 0 <= index < len(rows):
         raise TrainError(f"no row {index}: {', '.join(map(str, dataset))} has rows 0 to {len(rows) - 1}")
-    row: Row = rows[index]
-    return row
+    return cast(Row, rows[index])
 
 
 def show(mask: LossMask, html: Path | None) -> None:

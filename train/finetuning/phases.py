@@ -20,7 +20,7 @@ from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.train.examples.conformance import ConformanceGate, examine, explanation, summary
 from darkroom.train.examples.datasets import HeldOut, held_out, open_dataset, presented
 from darkroom.train.examples.encoding import RowCache, RowReader
-from darkroom.train.finetuning.settings import PlannedPhase, SftSettings, share_of_batch
+from darkroom.train.finetuning.settings import Phase, SftSettings, share_of_batch
 from darkroom.train.models import loading
 from darkroom.train.models.sharding import always_sees, note_on_launch
 from darkroom.train.runs import TrainError
@@ -63,7 +63,7 @@ class StepwiseSFTTrainer(RestoresCheckpoints, EvaluatesPeriodically, SFTTrainer)
             always_sees(self.model)
 
 
-Plan = Sequence[tuple[PlannedPhase, tuple[Path, ...]]]
+Plan = Sequence[tuple[Phase, tuple[Path, ...]]]
 """Phases with their dataset folders."""
 _DONE = "done.json"
 _WEIGHTS = "weights"
@@ -73,7 +73,7 @@ _WEIGHTS = "weights"
 class PreparedPhase:
     """A phase with its dataset folders and the indices of the rows to train on."""
 
-    phase: PlannedPhase
+    phase: Phase
     folders: tuple[Path, ...]
     rows: Sequence[int]
     held_out: Dataset | None = None
@@ -103,13 +103,11 @@ class SftRun:
     def _conforming(self, name: str, part: HeldOut, reports: Path) -> Sequence[int]:
         max_tokens = self.settings.max_tokens or loading.context_length(self.model)
         gate = ConformanceGate(part.folders, self.model, self.reader, max_tokens, part.part)
-        conformance = examine(
-            gate, reports, writes=self.staging.writes, progress=progress_lines(self.report, "checked")
-        )
-        self.report.line(f"{name}: {summary(conformance)}")
-        rows = conformance.conforming()
-        if conformance.n_refused and (not self.settings.drop_nonconforming or not rows):
-            raise TrainError(f"{explanation(conformance)}\n--drop-nonconforming trains on the others, if there are any")
+        checked = examine(gate, reports, writes=self.staging.writes, progress=progress_lines(self.report, "checked"))
+        self.report.line(f"{name}: {summary(checked)}")
+        rows = checked.conforming()
+        if checked.n_refused and (not self.settings.drop_nonconforming or not rows):
+            raise TrainError(f"{explanation(checked)}\n--drop-nonconforming trains on the others, if there are any")
         return rows
 
     def _held_out(self, name: str, folders: Sequence[Path], trained: Sequence[Path], reports: Path) -> Dataset | None:
@@ -180,7 +178,7 @@ class SftRun:
         )
 
 
-def _config(phase: PlannedPhase, settings: SftSettings, folder: Path, save_steps: int) -> Any:
+def _config(phase: Phase, settings: SftSettings, folder: Path, save_steps: int) -> Any:
     per_device, accumulation = share_of_batch(settings)
     arguments = {
         **loading.trainer_arguments(folder, seed=settings.seed, save_steps=save_steps),

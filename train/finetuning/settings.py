@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, cast
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
@@ -30,18 +30,6 @@ class Phase:
     epochs: float | None = None
     max_steps: int | None = None
     warmup: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedPhase:
-    """A phase with all its values."""
-
-    name: str
-    families: tuple[str, ...]
-    learning_rate: float
-    epochs: float
-    max_steps: int
-    warmup: float
 
 
 _SCHEDULE = ("learning_rate", "epochs", "max_steps", "warmup")
@@ -99,27 +87,24 @@ class SftSettings(TrainingSettings):
         return self
 
     @property
-    def planned(self) -> tuple[PlannedPhase, ...]:
+    def planned(self) -> tuple[Phase, ...]:
         """The phases, with the values of the settings where a phase has none."""
         shared = {name: getattr(self, name) for name in _SCHEDULE}
         own = [{name: value for name, value in asdict(phase).items() if value is not None} for phase in self.phases]
-        return tuple(PlannedPhase(**{**shared, **phase}) for phase in own)
+        return tuple(Phase(**{**shared, **phase}) for phase in own)
 
     @property
     def record(self) -> dict[str, Any]:
         """The settings as JSON, with the phases as planned: part of the checkpoint's inputs."""
         phases = [asdict(phase) for phase in self.planned]
-        record: dict[str, Any] = json.loads(json.dumps({**without_unset(self.model_dump()), "phases": phases}))
-        return record
+        return cast(dict[str, Any], json.loads(json.dumps({**without_unset(self.model_dump()), "phases": phases})))
 
 
 def read_phases(text: str, over: Mapping[str, Any] | None = None) -> tuple[Phase, ...]:
     """Read phases from a JSON list of objects, in each of which ``over`` takes precedence. Raises ``TrainError``."""
     try:
         entries = [{"name": None, **entry, **(over or {})} for entry in json.loads(text)]
-        given = [
-            {key: value for key, value in entry.items() if key == "name" or value is not None} for entry in entries
-        ]
+        given = [{key: value for key, value in each.items() if key == "name" or value is not None} for each in entries]
         return _PHASES.validate_python(given)
     except (ValueError, TypeError) as error:
         keys = ", ".join(field.name for field in fields(Phase))
@@ -127,7 +112,7 @@ def read_phases(text: str, over: Mapping[str, Any] | None = None) -> tuple[Phase
         raise TrainError(f"phases: expected a list of objects with {keys}; found {text} ({why})") from error
 
 
-def folders_of(phase: PlannedPhase, datasets: Sequence[Path], *, skip_missing: bool = False) -> list[Path]:
+def folders_of(phase: Phase, datasets: Sequence[Path], *, skip_missing: bool = False) -> list[Path]:
     """Find the dataset folders of a phase's families; ``datasets`` are dataset folders or folders of several. Raises
     ``TrainError`` for a missing family, unless ``skip_missing`` and another one exists."""
     by_name = {folder.name: folder for dataset in datasets for folder in _datasets_below(dataset)}

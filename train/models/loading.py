@@ -10,7 +10,7 @@ import importlib.util
 import json
 import shutil
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from darkroom.pipelines.publishing.layouts.trl import DEFAULT_SYSTEM, TEMPLATE, chat_template
 from darkroom.train.runs import TrainError
@@ -213,8 +213,7 @@ def save_processor(processor: Any, folder: Path, *, model_type: str, base: Path 
 
 
 def _read(path: Path) -> dict[str, Any]:
-    settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return settings
+    return cast(dict[str, Any], json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {})
 
 
 def _write(path: Path, settings: dict[str, Any]) -> None:

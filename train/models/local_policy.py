@@ -33,6 +33,7 @@ from darkroom.pipelines.publishing.layouts.trl import content_parts
 from darkroom.pipelines.records import Usage
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.storage.ledger import GroupCommit
 from darkroom.train.models.loading import load_model, load_processor, model_type, suppressed_tokens
 from darkroom.train.runs.checkpoints import folder_digest
 
@@ -59,11 +60,6 @@ class _Loaded(NamedTuple):
     most_tokens: int
 
 
-class _Waiting(NamedTuple):
-    turn: CompletionRequest
-    written: asyncio.Future[Completion]
-
-
 class LocalPolicy:
     """A policy that is the model in ``folder``. Raises ``TrainError`` when there is none that the templates fit."""
 
@@ -81,10 +77,9 @@ class LocalPolicy:
         self._folder, self._store = folder, store
         self._sampling = sampling or Sampling()
         self._batch_size, self._max_pixels = batch_size, max_pixels
-        self._queue: list[_Waiting] = []
-        self._worker: asyncio.Task[None] | None = None
         # one thread for all: how many of its own torch uses is set per thread (train/models/loading.py)
         self._thread = ThreadPoolExecutor(1, "generation")
+        self._turns = GroupCommit(self._written, self._thread, most=batch_size, seconds=_GATHER_SECONDS)
 
     @cached_property
     def identity(self) -> PolicyIdentity:
@@ -112,33 +107,13 @@ class LocalPolicy:
                 if image in turn.task.images:
                     raise PolicyError(evidence)
                 raise RowError(Reason.UNSUITABLE, evidence)
-        waiting = _Waiting(turn, asyncio.get_running_loop().create_future())
-        self._queue.append(waiting)
-        if self._worker is None or self._worker.done():
-            self._worker = asyncio.create_task(self._work())
-        return await waiting.written
+        return await self._turns.ask(turn)
 
     async def close(self) -> None:
         """Wait for the batch that is being generated, if any; nothing can be written afterwards."""
-        if self._worker is not None and not self._worker.done():
-            await self._worker
-        self._thread.shutdown()
-
-    async def _work(self) -> None:
-        while self._queue:
+        while self._turns.is_busy:
             await asyncio.sleep(_GATHER_SECONDS)
-            batch = [self._queue.pop(0) for _ in range(min(self._batch_size, len(self._queue)))]
-            try:
-                turns = [waiting.turn for waiting in batch]
-                completions = await asyncio.get_running_loop().run_in_executor(self._thread, self._written, turns)
-            except Exception as error:  # noqa: BLE001  # raised where each turn is waited for
-                for waiting in batch:
-                    if not waiting.written.done():  # else its caller has gone
-                        waiting.written.set_exception(error)
-                continue
-            for waiting, completion in zip(batch, completions, strict=True):
-                if not waiting.written.done():
-                    waiting.written.set_result(completion)
+        self._thread.shutdown()
 
     def _written(self, turns: Sequence[CompletionRequest]) -> list[Completion]:
         inputs = self._inputs(turns)
@@ -249,5 +224,4 @@ class StopAtStrings(StoppingCriteria):
         """Called by ``generate`` after every token; True for rows that are done."""
         start = max(self._n_prompt, input_ids.shape[1] - self._n_tail)
         tails = self._tokenizer.batch_decode(input_ids[:, start:], skip_special_tokens=True)
-        has_ended = [any(stop in tail for stop in self._stops) for tail in tails]
-        return torch.tensor(has_ended, device=input_ids.device)
+        return torch.tensor([any(stop in tail for stop in self._stops) for tail in tails], device=input_ids.device)

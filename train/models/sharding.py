@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from darkroom.train.runs import TrainError
 
@@ -134,8 +134,7 @@ def _zero(core: Any) -> torch.Tensor:
     grey = torch.zeros(side**2, vision.in_channels * vision.temporal_patch_size * vision.patch_size**2, device=device)
     output = core.get_image_features(grey, torch.tensor([[1, side, side]], device=device))
     features = [*output.pooler_output, *(part for level in getattr(output, "deepstack_features", ()) for part in level)]
-    zero: torch.Tensor = 0.0 * sum(feature.sum() for feature in features)
-    return zero
+    return cast(torch.Tensor, 0.0 * sum(feature.sum() for feature in features))
 
 
 def _is_set(name: str) -> bool:

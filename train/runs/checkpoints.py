@@ -64,8 +64,7 @@ class Staging:
 
     def last_step(self, steps: Path | None = None) -> str | None:
         """Find the newest checkpoint of the trainer from an earlier attempt, in ``steps`` or a folder of it."""
-        checkpoints = (steps or self.steps).glob("checkpoint-*")
-        by_step = sorted(checkpoints, key=lambda path: int(path.name.rpartition("-")[2]))
+        by_step = sorted((steps or self.steps).glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
         complete = [path for path in by_step if _is_json(path / "trainer_state.json")]
         return str(complete[-1]) if complete else None
 

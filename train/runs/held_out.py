@@ -135,7 +135,6 @@ class Share(NamedTuple):
 
 def shares(n_rows: int, size: int, *, process: int, n_processes: int) -> list[Share]:
     """Split rows over processes in batches; pad so that all run the same number of batches."""
-    width = size * n_processes
-    starts = [start + process * size for start in range(0, n_rows, width)]
+    starts = [start + process * size for start in range(0, n_rows, size * n_processes)]
     mine = [tuple(range(min(start, n_rows), min(start + size, n_rows))) for start in starts]
     return [Share(rows, True) if rows else Share((0,), False) for rows in mine]

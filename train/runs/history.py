@@ -147,9 +147,8 @@ def tiny_plot(steps: Steps, column: str) -> bytes:
 
 def _draw(axes: Any, steps: Steps, column: str, *, epochs: bool) -> None:
     plotted = [step for step in steps if is_number(step.get(column))]
-    marker = "o" if len(plotted) < _N_MARKED else ""
     xs, ys = [step["step"] for step in plotted], [step[column] for step in plotted]
-    axes.plot(xs, ys, color=_INK, marker=marker, markersize=2, linewidth=1)
+    axes.plot(xs, ys, color=_INK, marker="o" if len(plotted) < _N_MARKED else "", markersize=2, linewidth=1)
     for before, after in pairwise(plotted):
         if epochs and int(before["epoch"] - 1e-6) != int(after["epoch"] - 1e-6):
             axes.axvline(before["step"], color=_SOFT, linestyle=":", linewidth=1)

@@ -135,8 +135,7 @@ def _typed(name: str, value: Any, kind: Any) -> Any:
     try:
         return TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
-        wrong = error.errors()[0]
-        raise TrainError(f"trainer.{name}: {wrong['msg']}; found {value!r}") from error
+        raise TrainError(f"trainer.{name}: {error.errors()[0]['msg']}; found {value!r}") from error
 
 
 def _value(name: str, text: str) -> Any:

@@ -102,8 +102,7 @@ def changes(request: HttpRequest) -> HttpResponse:
         # clocks are set back now and then, numbers are not
         changed = changed.filter(Q(updated_at__gt=moment) | Q(id__in=newer.values("task_id")))
     by_task: dict[int, list[dict[str, Any]]] = {number: [] for number in changed.values_list("id", flat=True)[:PAGE]}
-    annotations = Annotation.objects.filter(task_id__in=by_task).order_by("id").values("task_id", *_FIELDS)
-    for annotation in annotations:
+    for annotation in Annotation.objects.filter(task_id__in=by_task).order_by("id").values("task_id", *_FIELDS):
         by_task[annotation.pop("task_id")].append(annotation)
     return _answer([{"id": number, "annotations": entries} for number, entries in by_task.items()])
 
@@ -115,8 +114,7 @@ def counted(tasks: Any) -> Any:
 
 
 def _page(request: HttpRequest) -> Any:
-    query = Task.objects.filter(project_id=_number(request, "project"), id__gt=_number(request, "after"))
-    return query.order_by("id")
+    return Task.objects.filter(project_id=_number(request, "project"), id__gt=_number(request, "after")).order_by("id")
 
 
 def _answer(rows: list[dict[str, Any]]) -> HttpResponse:

@@ -48,12 +48,11 @@ def start(request: HttpRequest) -> HttpResponse:
         studio: HttpResponse = project_list(request)
         return studio
     rows = progress_of(user)
-    waiting = [row for row in rows if row.n_waiting]
     values = {
         "email": user.email,
         "role": role_of(user),
         "rows": rows,
-        "next": min(waiting, key=lambda row: FIRST.index(row.round), default=None),
+        "next": min([row for row in rows if row.n_waiting], key=lambda row: FIRST.index(row.round), default=None),
         "summary": summary(rows),
         "n_sent_back": sum(row.n_sent_back for row in rows),
     }

@@ -96,8 +96,7 @@ def _drawn(number: int, seed: int) -> tuple[bytes, list[tuple[Ask, Box]]]:
     # a user's matplotlibrc must not change the image
     with matplotlib.style.context("default"):
         canvas = FigureCanvasAgg(Figure(figsize=INCHES, dpi=DPI))
-        axes = canvas.figure.add_subplot()
-        asks = plot(axes, Random(f"{seed}/chart/{first:02d}"), number + seed, turn)
+        asks = plot(canvas.figure.add_subplot(), Random(f"{seed}/chart/{first:02d}"), number + seed, turn)
         canvas.draw()  # type: ignore[no-untyped-call]
         pixels = bytes(canvas.buffer_rgba())  # type: ignore[no-untyped-call]
         image = Image.frombuffer("RGBA", canvas.get_width_height(), pixels).convert("RGB")

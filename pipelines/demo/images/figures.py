@@ -80,8 +80,7 @@ def _trapezoid(rng: Random) -> Drawn:
     _label(draw, (240, 55), str(top))
     _label(draw, (240, 305), str(bottom))
     _label(draw, (225, 180), str(height))
-    area = Fraction((top + bottom) * height, 2)
-    return Drawn(image, written(area), {"top": top, "bottom": bottom, "height": height})
+    return Drawn(image, written(Fraction((top + bottom) * height, 2)), {"top": top, "bottom": bottom, "height": height})
 
 
 def _bars(rng: Random) -> Drawn:
@@ -92,9 +91,8 @@ def _bars(rng: Random) -> Drawn:
         draw.rectangle((x, 300 - 2 * value, x + 50, 300), fill=TINT, outline=INK, width=2)
         _label(draw, (x + 25, 288 - 2 * value), str(value))
         _label(draw, (x + 25, 320), name)
-    listed = ", ".join(map(str, values))
     mean = Fraction(sum(values), len(values))
-    return Drawn(image, written(mean), {"values": values, "listed": listed, "sum": sum(values)})
+    return Drawn(image, written(mean), {"values": values, "listed": ", ".join(map(str, values)), "sum": sum(values)})
 
 
 def _sheet() -> tuple[Image.Image, ImageDraw.ImageDraw]:

@@ -139,16 +139,13 @@ def _count(rng: Random, variant: int) -> Film:
 def _order(rng: Random, variant: int) -> Film:
     shot = _shot(rng, PHOTOGRAPHS[FILMED[(variant + 6) % len(FILMED)]])
     signs = [_large(sign) for sign in pictogram_signs(rng, 3)]
-    moments = [
-        _put(rng, shot, sign, first=15 * place + rng.randrange(2, 7), n_frames=8) for place, sign in enumerate(signs)
-    ]
+    moments = [_put(rng, shot, sign, first=15 * n + rng.randrange(2, 7), n_frames=8) for n, sign in enumerate(signs)]
     which, right = ("first", signs[0]) if variant % 2 else ("last", signs[-1])
     wrong = [sign.value for sign in signs if sign is not right] + [right.options[0]]
     unseen = next(option for option in right.options if option not in {sign.value for sign in signs})
     event = f"Three signs show up one after the other over {shot.photograph.phrase}"
-    question = f"{event}. What is on the one that comes {which}?"
     choices = lettered(right.value, [*wrong[:2], unseen], place=variant, rng=rng)
-    return Film((shot,), "object", question, choices, tuple(moments))
+    return Film((shot,), "object", f"{event}. What is on the one that comes {which}?", choices, tuple(moments))
 
 
 def _cut(rng: Random, variant: int) -> Film:

@@ -99,8 +99,7 @@ def font(name: str, size: int) -> ImageFont.FreeTypeFont:
 def table(name: str) -> tuple[tuple[str, ...], ...]:
     """The rows of a CSV file in scikit-learn's ``datasets/data``, the heading first."""
     text = packaged_bytes("sklearn", f"datasets/data/{name}.csv").decode("ascii")
-    delimiter = "," if "," in text else " "
-    return tuple(tuple(row) for row in csv.reader(io.StringIO(text), delimiter=delimiter))
+    return tuple(tuple(row) for row in csv.reader(io.StringIO(text), delimiter="," if "," in text else " "))
 
 
 def covering(image: Image.Image, width: float, height: float) -> Image.Image:

@@ -82,8 +82,7 @@ Mark = Callable[[ImageDraw.ImageDraw, Sequence[PageLine], Random], Marked]
 def pages(seed: int) -> list[LazyRow]:
     """The pages by name, not set yet."""
     names = [(f"page/{number:02d}", number) for number in range(1, len(SET_PAGES) + 1)]
-    set_pages = [LazyRow(name, partial(_row, name, number, 0, seed)) for name, number in names]
-    return [LazyRow("page/00", _scan), *set_pages]
+    return [LazyRow("page/00", _scan), *[LazyRow(name, partial(_row, name, number, 0, seed)) for name, number in names]]
 
 
 def page_questions(seed: int) -> list[LazyRow]:

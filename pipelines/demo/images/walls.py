@@ -178,8 +178,7 @@ def _frame(photograph: Image.Image, rng: Random) -> Mounted:
     rim = wood + mat
     width, height = photograph.width + 2 * rim, photograph.height + 2 * rim
     image = Image.new("RGB", (width, height))
-    tint = rng.choice(TINTS["wood"])
-    _lay_wood(image, wood, tint)
+    _lay_wood(image, wood, rng.choice(TINTS["wood"]))
     draw = ImageDraw.Draw(image)
     draw.rectangle((wood, wood, width - wood - 1, height - wood - 1), fill=(236, 232, 222))
     draw.line((wood, wood + 1, width - wood, wood + 1), fill=(150, 144, 134), width=4)

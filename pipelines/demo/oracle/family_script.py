@@ -90,8 +90,7 @@ def no_tool_baseline(turn: CompletionRequest) -> str:
         if is_sure or Random(seed_from("first sight", turn.seed)).random() < READ_AT_FIRST_SIGHT:
             return f"<answer>{sample.answer}</answer>"
     if sample.choices:
-        letters = [split_choice(choice)[0] for choice in sample.choices]
-        return f"<answer>{Random(turn.seed).choice(letters)}</answer>"
+        return f"<answer>{Random(turn.seed).choice([split_choice(choice)[0] for choice in sample.choices])}</answer>"
     return "<answer>I cannot tell</answer>"
 
 

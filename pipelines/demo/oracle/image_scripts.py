@@ -79,8 +79,7 @@ def _search(turn: CompletionRequest) -> str:
     if len(turn.rounds) == len(looks):
         return answer_turn(turn, Thyme(), _CROP["found"])
     why = _CROP["other"] if turn.rounds else _CROP["search"]
-    rng = Random(turn.seed)
-    return crop_turn(turn, looks[len(turn.rounds)], rng, why, n=COUNTS[len(regions)])
+    return crop_turn(turn, looks[len(turn.rounds)], Random(turn.seed), why, n=COUNTS[len(regions)])
 
 
 crop = family_script(_look_or_answer)
@@ -263,8 +262,7 @@ _DIRECT = data_beside(__file__, "direct")
 
 def _direct_answer(turn: CompletionRequest) -> str:
     usable = [*_DIRECT["usable"], *(_DIRECT["usable_plain"] if visibility(turn.task).is_plain else ())]
-    rng = Random(turn.task.seed)
-    return answer_turn(turn, Thyme(), usable, _DIRECT["looked"], _DIRECT["shows"], rng=rng)
+    return answer_turn(turn, Thyme(), usable, _DIRECT["looked"], _DIRECT["shows"], rng=Random(turn.task.seed))
 
 
 direct = family_script(_direct_answer, plan=operation_plan)

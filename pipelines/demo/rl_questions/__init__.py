@@ -106,8 +106,7 @@ def _trivial(n: int, row: str, rng: Random) -> SourceRow:
     wrong = [name for name in COLOURS if name != colour][:3]
     what = ("disc", "big dot", "circle", "ball")[n]
     choices = lettered(colour, wrong, place=n, rng=rng)
-    question = f"Which colour has the one {what} that fills this picture?"
-    return as_row(row, on.asks(question, choices, "attribute"))
+    return as_row(row, on.asks(f"Which colour has the one {what} that fills this picture?", choices, "attribute"))
 
 
 def _ambiguous(n: int, row: str, rng: Random) -> SourceRow:

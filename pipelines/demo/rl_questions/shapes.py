@@ -75,9 +75,8 @@ def number_of_shapes(rng: Random, n: int) -> DrawnQuestion:
     what = f"{shape.form}s" if by_form else f"{shape.colour} shapes"
     property_of = attrgetter("form" if by_form else "colour")
     counted = [candidate for candidate in shapes if property_of(candidate) == property_of(shape)]
-    count = sum(candidate is not left_out for candidate in counted)
     question = f"Not counting the one marked {left_out.letter}, how many {what} are on this sheet?"
-    return on.asks(question, str(count), "quantity")
+    return on.asks(question, str(sum(candidate is not left_out for candidate in counted)), "quantity")
 
 
 def letters_on_shapes(rng: Random, n: int) -> DrawnQuestion:
@@ -161,9 +160,8 @@ def sector(rng: Random, n: int) -> DrawnQuestion:
     write(on.draw, (x + size / 2, y + 16), str(radius))
     middle = math.radians(angle / 2)
     write(on.draw, (x + 52 * math.cos(middle), y - 52 * math.sin(middle)), f"{angle}°", 15)
-    area = Fraction(angle * radius * radius, 360)
     question = f"What is the exact area of the {paint} sector, whose radius and angle the picture gives?"
-    return on.asks(question, _times_pi(area), "maths")
+    return on.asks(question, _times_pi(Fraction(angle * radius * radius, 360)), "maths")
 
 
 def share(rng: Random, n: int) -> DrawnQuestion:

@@ -184,8 +184,7 @@ def load_recipes() -> dict[str, Recipe]:
 
 def without_hints(recipe: Recipe) -> Recipe:
     """The family as a trained model meets it: the question in the protocol's own words, nothing planned or told."""
-    own_words = bundled_prompt(recipe.protocol.name)
-    return replace(recipe, prompt=own_words, plan=None, follow_up=None, has_hints=False)
+    return replace(recipe, prompt=bundled_prompt(recipe.protocol.name), plan=None, follow_up=None, has_hints=False)
 
 
 def quotas(recipes: Sequence[Recipe], *, n_rows: int | None) -> dict[str, int]:
@@ -228,8 +227,7 @@ def as_looked_up(exact: Box, image: ImageRef, rng: random.Random) -> Box:
     errors = [rng.uniform(0, token) for _ in range(4)]
     for share in (1.0, 0.5, 0.0):
         dx1, dy1, dx2, dy2 = (share * error for error in errors)
-        sides = (exact.x1 - dx1, exact.y1 - dy1, exact.x2 + dx2, exact.y2 + dy2)
-        region = _rounded(sides, image, outwards=1)
+        region = _rounded((exact.x1 - dx1, exact.y1 - dy1, exact.x2 + dx2, exact.y2 + dy2), image, outwards=1)
         if region.area <= MAX_LOOK_SHARE * image.width * image.height:
             return region
     return exact

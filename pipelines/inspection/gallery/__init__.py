@@ -69,8 +69,7 @@ def read_rejects(workspace: Workspace, families: Sequence[str] | None = None) ->
         for key in keys:
             yield from ((reject, samples.get(key64(reject.sample_id))) for reject in tables.stream_rejects(key))
 
-    rows = RowStream(sum(map(tables.n_rejects, keys)), read)
-    return RejectedRows(rows, workspace.images, state, n_not_applicable)
+    return RejectedRows(RowStream(sum(map(tables.n_rejects, keys)), read), workspace.images, state, n_not_applicable)
 
 
 def _samples_of(tables: Tables, rejects: Iterable[Reject]) -> KeyedSpill:
@@ -127,15 +126,9 @@ def _reject_keys(tables: Tables, families: Sequence[str] | None) -> Iterator[Tab
         yield from (key for key in tables.keys(ASSET) if key.partition == family)
 
 
-def gallery_page(
-    title: str,
-    elements: Sequence[Markup],
-    script: str,
-    *,
-    filters: Mapping[str, str] = FILTERS,
-    is_served: bool = False,
-) -> str:
+def gallery_page(title: str, elements: Sequence[Markup], script: str, *, filters: Mapping[str, str] = FILTERS) -> str:
     """The page with its embedded data; ``script``: the file that finds rows and shows them."""
+    is_served = script == "served.js"
     facts = {"title": title, "elements": elements, "filters": filters, "is_served": is_served}
     return html_page(
         Markup(render("gallery.html.jinja", _HERE, **facts)),

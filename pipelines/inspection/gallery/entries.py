@@ -168,8 +168,7 @@ def entry_of_sample(sample: Sample, store: ImageStore) -> Entry:
     images = [on_white(store.open(image)).convert("RGB") for image in sample.images]
     for target in sample.truth.boxes:
         width = max(2, max(images[target.image].size) // 400)
-        box = target.box.grown(width)
-        ImageDraw.Draw(images[target.image]).rectangle(box, outline=_OUTLINE, width=width)
+        ImageDraw.Draw(images[target.image]).rectangle(target.box.grown(width), outline=_OUTLINE, width=width)
     names = {"family": "source", "source": sample.source, "source_row": sample.source_row, "expected": sample.answer}
     question = {**names, **{name: getattr(sample, name) for name in (*_QUESTION, "sample_id")}}
     return _entry({}, question, images, (), n_videos=len(sample.videos))

@@ -42,8 +42,7 @@ class GalleryServer(ThreadingHTTPServer):
         token: str = "",
     ) -> None:
         self.index, self.beside, self.store, self.token, self.host = index, beside, store, token, host
-        elements = [embedded_json("facets", index.facets())]
-        self.page = gallery_page(title, elements, "served.js", is_served=True).encode(errors="replace")
+        self.page = gallery_page(title, [embedded_json("facets", index.facets())], "served.js").encode(errors="replace")
         super().__init__((host, port), _GalleryHandler)
 
     @property
@@ -151,5 +150,4 @@ def _number(text: str) -> int | None:
 
 
 def _drawn(entry: Entry) -> dict[str, Any]:
-    files = {name: data_url(data, "image/jpeg") for name, data in entry.images.items()}
-    return {"html": entry.html(), "files": files}
+    return {"html": entry.html(), "files": {name: data_url(data, "image/jpeg") for name, data in entry.images.items()}}

@@ -23,7 +23,7 @@ import sqlalchemy as sa
 
 from darkroom.pipelines.models.policies.policy import PolicyUnavailable
 from darkroom.pipelines.records import Usage, to_row
-from darkroom.pipelines.storage.database import create_table, transact, upsert
+from darkroom.pipelines.storage.database import create_table, required, transact, upsert
 from darkroom.pipelines.storage.ledger import Ledger
 
 SETTLE_SECONDS = 0.05
@@ -35,11 +35,8 @@ _purses = sa.Table(
     sa.MetaData(),
     sa.Column("purse", sa.String(200), primary_key=True),
     sa.Column("session", sa.String(32), primary_key=True),
-    sa.Column("calls", sa.BigInteger, nullable=False),
-    sa.Column("prompt_tokens", sa.BigInteger, nullable=False),
-    sa.Column("completion_tokens", sa.BigInteger, nullable=False),
-    sa.Column("cost_usd", sa.Float, nullable=False),
-    sa.Column("hours", sa.Float, nullable=False),
+    *required(sa.BigInteger, "calls", "prompt_tokens", "completion_tokens"),
+    *required(sa.Float, "cost_usd", "hours"),
 )
 _AMOUNTS = ("calls", "prompt_tokens", "completion_tokens", "cost_usd", "hours")
 

@@ -85,8 +85,7 @@ def seconds_to_wait(failure: Failure, *, n_tries: int, seed: int) -> float:
     spread = seed_from("retry", seed, n_tries) / 2**31
     if failure.wait_seconds is not None:
         return failure.wait_seconds * (1 + spread / 4)  # never earlier than required, and not all at once
-    longest = min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2.0 ** (n_tries - 1))
-    return longest * (1.0 + spread) / 2.0
+    return min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2.0 ** (n_tries - 1)) * (1.0 + spread) / 2.0
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -139,11 +138,7 @@ class EndpointCalls:
     further call fails at once; so it does once the first calls of all were refused with one sentence."""
 
     def __init__(
-        self,
-        endpoint: Endpoint,
-        budget_pool: BudgetPool,
-        clean: Callable[[str], str],
-        shared: SharedCalls | None = None,
+        self, endpoint: Endpoint, budget_pool: BudgetPool, clean: Callable[[str], str], shared: SharedCalls | None
     ) -> None:
         self.limiter = ConcurrencyLimiter(endpoint.concurrency)
         self._shared = shared

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from typing import cast
 
 from darkroom.pipelines.models.policies.policy import Completion, CompletionRequest, PolicyIdentity, PolicyUnavailable
 from darkroom.pipelines.records.digest import digest, digest_bytes
@@ -70,8 +71,7 @@ def oracle_script(family: str) -> Script:
             f"the embedded policy has no script for the family {family!r}: set DARKROOM_POLICY=openai, "
             f"DARKROOM_POLICY_URL and DARKROOM_POLICY_MODEL"
         )
-    script: Script = loaded(oracles()[family], PolicyUnavailable)
-    return script
+    return cast(Script, loaded(oracles()[family], PolicyUnavailable))
 
 
 def oracle_code(family: str) -> tuple[str, ...]:

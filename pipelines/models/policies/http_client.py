@@ -113,8 +113,7 @@ class ChatClient:
         with _plain_errors():
             uploaded = await once.files.create(file=(f"darkroom-{name}.jsonl", file), purpose="batch")
             request: Any = {"completion_window": "24h", "endpoint": "/v1/chat/completions", "metadata": {_NAME: name}}
-            batch = await once.batches.create(input_file_id=uploaded.id, **request)
-            return batch.id
+            return (await once.batches.create(input_file_id=uploaded.id, **request)).id
 
     async def read_batch(self, batch_id: str, name: str, *, since: float) -> Batch | None:
         """The state of a batch; without an id it is looked for by ``name`` among those sent ``since``, and None where

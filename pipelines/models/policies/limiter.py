@@ -20,7 +20,7 @@ from typing import Literal
 import sqlalchemy as sa
 
 from darkroom.pipelines.records.digest import digest, seed_from
-from darkroom.pipelines.storage.database import DEAD_SECONDS, clock, create_table, first_line, upsert
+from darkroom.pipelines.storage.database import DEAD_SECONDS, clock, create_table, first_line, required, upsert
 from darkroom.pipelines.storage.ledger import Ledger
 from darkroom.pipelines.storage.process_identity import has_ended, new_holder
 
@@ -108,12 +108,10 @@ class ConcurrencyLimiter:
     def _raise_limit(self) -> None:
         self._was_served = True
         if self.n_in_flight >= int(self.limit):  # a limit that nothing reached proves nothing
-            step = RAMP_STEP if self._is_ramping else 1.0 / self.limit
-            self.limit = min(float(self.maximum), self.limit + step)
+            self.limit = min(float(self.maximum), self.limit + (RAMP_STEP if self._is_ramping else 1.0 / self.limit))
 
     def _cut_limit(self, wait_seconds: float) -> None:
-        cut = RAMP_CUT if self._is_ramping else STEADY_CUT
-        self.limit = max(1.0, min(self.limit, self.n_in_flight) * cut)
+        self.limit = max(1.0, min(self.limit, self.n_in_flight) * (RAMP_CUT if self._is_ramping else STEADY_CUT))
         self._is_ramping = False
         self._n_cuts += 1
         until = time.monotonic() + wait_seconds
@@ -141,9 +139,8 @@ _leases = sa.Table(
     sa.MetaData(),
     sa.Column("endpoint", sa.String(64), primary_key=True),
     sa.Column("holder", sa.String(200), primary_key=True),
-    sa.Column("leased", sa.Integer, nullable=False),
-    sa.Column("demand", sa.Integer, nullable=False),
-    sa.Column("beat", sa.Float, nullable=False),
+    *required(sa.Integer, "leased", "demand"),
+    *required(sa.Float, "beat"),
 )
 
 

@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from contextlib import AbstractAsyncContextManager
+from typing import Any
 
 from darkroom.pipelines.models.messages import as_json
 from darkroom.pipelines.models.policies.batch_queue import BatchQueue
@@ -20,7 +21,7 @@ from darkroom.pipelines.storage.ledger import Ledger
 from darkroom.pipelines.storage.tracing import span
 
 
-class RecordedPolicy:
+class RecordedPolicy(AbstractAsyncContextManager["RecordedPolicy"]):
     """Policy with a memory. ``n_written`` completions were made in this run; ``spent`` is their cost. With a ``queue``
     requests that open a conversation may go into batches: they raise ``AnswersPending``."""
 
@@ -29,9 +30,6 @@ class RecordedPolicy:
         self._sampler = policy if isinstance(policy, Sampler) else None
         self.n_written = 0
         self.spent = Usage()
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
@@ -64,10 +62,8 @@ class RecordedPolicy:
     async def has_written(self, request: CompletionRequest) -> bool:
         return await self._ledger.has("policy", {**self._key(request), "seed": request.seed})
 
-    @property
-    def gives_several(self) -> bool:
-        """Always true: where the inner policy cannot, each answer is a request of its own."""
-        return True
+    gives_several = True
+    """Where the inner policy cannot, each answer is a request of its own."""
 
     async def sample(self, request: CompletionRequest, n: int) -> tuple[Completion, ...]:
         """All ``n`` completions with the seeds from ``request.seed`` on; only those not recorded are requested."""

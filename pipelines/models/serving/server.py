@@ -52,8 +52,7 @@ class ModelServer:
         """The environment variables that make it the policy."""
         from darkroom.pipelines.models.policies.settings import EndpointSettings  # imports ledger and image store
 
-        endpoint = f"{self.url}/v1"
-        values = {"kind": "openai", "base_url": endpoint, "model": self.model.name, "revision": self.revision()}
+        values = {"kind": "openai", "base_url": f"{self.url}/v1", "model": self.model.name, "revision": self.revision()}
         variables = EndpointSettings.variables("DARKROOM_POLICY")
         return {variables[field]: value for field, value in values.items() if value}
 

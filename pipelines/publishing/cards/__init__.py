@@ -20,8 +20,7 @@ _SEVERAL = "several licences"
 def in_words(check: CheckFunction) -> str:
     """Describe a check, with the values of constants instead of their names: ``At most 0.25 of the image``."""
     function = check.judge if isinstance(check, MeasuredCheck) else check.ask
-    doc = inspect.getdoc(function) or ""
-    paragraph = doc.partition("\n\n")[0].replace("\n", " ")
+    paragraph = (inspect.getdoc(function) or "").partition("\n\n")[0].replace("\n", " ")
     text = paragraph if paragraph.startswith(check.description) else check.description
     constants = {name: value for name, value in vars(inspect.getmodule(function)).items() if name.isupper()}
     for name, value in constants.items():
@@ -61,10 +60,9 @@ def front_matter(
 
     from darkroom.pipelines.publishing.features import features_of
 
-    spoken = sorted({languages[source] for source in facts.sources if source in languages})
     data = DatasetCardData(
         pretty_name=title,
-        language=spoken or None,
+        language=sorted({languages[source] for source in facts.sources if source in languages}) or None,
         task_categories=["visual-question-answering"],
         size_categories=[next((name for bound, name in _SIZES if facts.n_rows < bound), "10M<n<100M")],
         tags=["darkroom", "thinking-with-images", *tags],

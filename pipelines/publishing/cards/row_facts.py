@@ -159,8 +159,7 @@ class RlFacts(SampleFacts):
         checked = KeyedSpill(self.workspace.tables.scratch)
         for shard in shards_with(self.workspace, self.partitions, labels.ASSET):
             for label in self.workspace.tables.stream(shard.key(labels.ASSET), CheckedLabel):
-                who = "a person" if label.verified_by else asked(label.votes.judge)
-                checked.add(key64(label.sample_id), who)
+                checked.add(key64(label.sample_id), "a person" if label.verified_by else asked(label.votes.judge))
         return checked
 
 

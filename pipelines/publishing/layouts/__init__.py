@@ -1,13 +1,13 @@
 """Layouts: a shipped dataset, rendered for other trainers."""
 
 from darkroom.pipelines.publishing.dataset_reader import Kind
-from darkroom.pipelines.publishing.layouts.base import Layout
-from darkroom.pipelines.publishing.layouts.export_source import LayoutError
+from darkroom.pipelines.publishing.layouts.base import Layout as Layout
+from darkroom.pipelines.publishing.layouts.export_source import LayoutError as LayoutError
 from darkroom.pipelines.publishing.layouts.llama_factory import LLAMA_FACTORY
 from darkroom.pipelines.publishing.layouts.ms_swift import MS_SWIFT, MS_SWIFT_GRPO, MS_SWIFT_INLINE
 from darkroom.pipelines.publishing.layouts.openrlhf import OPENRLHF_PROMPTS, OPENRLHF_RL, OPENRLHF_SFT
 from darkroom.pipelines.publishing.layouts.trl import TRL_GRPO, TRL_INLINE, TRL_TURNS
-from darkroom.pipelines.publishing.layouts.turns import Unfit, Unrenderable
+from darkroom.pipelines.publishing.layouts.turns import Unfit as Unfit, Unrenderable as Unrenderable
 from darkroom.pipelines.publishing.layouts.verl import EASYR1, VERL_PROMPTS, VERL_RL, VERL_SFT
 
 _FOR_SFT = (TRL_TURNS, TRL_INLINE, LLAMA_FACTORY, MS_SWIFT, MS_SWIFT_INLINE)
@@ -25,6 +25,3 @@ def layout_of(name: str, kind: Kind) -> Layout:
     if name not in layouts:
         raise LayoutError(f"--layout is one of {', '.join(layouts)} for {kind}; found {name!r}")
     return layouts[name]
-
-
-__all__ = ["LAYOUTS", "PROMPT_LAYOUTS", "Layout", "LayoutError", "Unfit", "Unrenderable", "layout_of"]

@@ -4,7 +4,7 @@ protocol's own opening, with choices below the question and nothing measured; nu
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import pyarrow as pa
 
@@ -183,5 +183,4 @@ def prompt_record(row: ExportRow, **columns: Any) -> dict[str, Any]:
 
 def grader_of(row: Row) -> Grader:
     """The row's grader. Raises ``Unrenderable`` (malformed_row)."""
-    grader: Grader = record_of(Grader, shipped_grader(row))
-    return grader
+    return cast(Grader, record_of(Grader, shipped_grader(row)))

@@ -98,8 +98,7 @@ def _export_row(row: Row, layout: Layout, split: str, index: int) -> tuple[Expor
     if layout.media == "paths":
         files = {f"images/{name}": data for name, data in images}
         return ExportRow(row, row_turns, tuple(f"images/{name}" for name, _ in images), split, index), files
-    media = tuple({"bytes": data, "path": name} for name, data in images)
-    return ExportRow(row, row_turns, media, split, index), {}
+    return ExportRow(row, row_turns, tuple({"bytes": data, "path": name} for name, data in images), split, index), {}
 
 
 def _images(row: Row) -> Iterator[tuple[str, bytes]]:

@@ -22,7 +22,7 @@ from cattrs import BaseValidationError
 from darkroom.pipelines.models.messages import ImagePart, Part, Role, Text, joined
 from darkroom.pipelines.models.protocols import PROTOCOLS, Protocol
 from darkroom.pipelines.records import ImageRef, LossPolicy, Observation, VideoRef, from_row
-from darkroom.pipelines.records.reject_reasons import RowError
+from darkroom.pipelines.records.reject_reasons import Refused, RowError
 
 Row = Mapping[str, Any]
 """A row with the columns of ``darkroom.pipelines.publishing.features.TRAJECTORIES``."""
@@ -44,13 +44,8 @@ class Unfit(StrEnum):
     DUPLICATE_PROMPT = "duplicate_prompt"
 
 
-class Unrenderable(Exception):
+class Unrenderable(Refused[Unfit]):
     """A row that the layout cannot hold, with its reason: a line of ``rejects.jsonl``; the export continues."""
-
-    def __init__(self, reason: Unfit, evidence: str) -> None:
-        super().__init__(f"{reason}: {evidence}")
-        self.reason = reason
-        self.evidence = evidence
 
 
 @dataclass(frozen=True, slots=True)

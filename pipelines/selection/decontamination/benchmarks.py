@@ -136,14 +136,9 @@ def to_table(findings: Iterable[Contamination]) -> pa.Table:
 def count(findings: Sequence[Contamination], *, benchmark: str, n_rows: int, n_unread: int) -> BenchmarkCounts:
     own = [finding for finding in findings if finding.benchmark == benchmark]
     kinds: Counter[ContaminationKind] = Counter(finding.kind for finding in own)
-    return BenchmarkCounts(
-        benchmark=benchmark,
-        n_rows=n_rows,
-        n_unread=n_unread,
-        n_contaminated_rows=len({finding.benchmark_row for finding in own}),
-        n_training_rows=len({(finding.trajectory_id, finding.sample_id) for finding in own}),
-        n_by_kind=dict(sorted(kinds.items())),
-    )
+    rows = {finding.benchmark_row for finding in own}
+    training_rows = {(finding.trajectory_id, finding.sample_id) for finding in own}
+    return BenchmarkCounts(benchmark, n_rows, n_unread, len(rows), len(training_rows), dict(sorted(kinds.items())))
 
 
 _SUFFIXES = frozenset({".avif", ".bmp", ".gif", ".jpeg", ".jpg", ".jp2", ".png", ".ppm", ".tif", ".tiff", ".webp"})

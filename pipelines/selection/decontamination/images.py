@@ -47,7 +47,7 @@ from darkroom.pipelines.selection.duplicates.looks import (
 from darkroom.pipelines.selection.duplicates.same_image import HASH_BITS, ImageComparison, same_image
 from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.storage.images import ImageStore
-from darkroom.pipelines.storage.media_validation import decode, probe
+from darkroom.pipelines.storage.media_validation import probe
 
 LARGEST_SIDE = 1536
 MOST_FEATURES = 2048
@@ -81,7 +81,7 @@ class Fingerprint:
 def upright(data: bytes) -> Image.Image:
     """The image of a file. Raises ``RowError`` when it is not one sound image."""
     probed = probe(data, max_pixels=LARGEST_PIXELS)
-    return decode(data) if probed.plain is None else probed.plain
+    return probed.plain or probed.image
 
 
 def fingerprint(data: bytes) -> Fingerprint:

@@ -161,8 +161,7 @@ def expanded(starts: Positions, ends: Positions) -> tuple[Positions, Positions]:
 
 def _merged(first: _KeyShelf, second: _KeyShelf) -> Iterator[tuple[Keys, Items]]:
     borders = first.borders()
-    cuts = zip(pairwise(first.cuts(borders)), pairwise(second.cuts(borders)), strict=True)
-    for cut, cut_of_second in cuts:
+    for cut, cut_of_second in zip(pairwise(first.cuts(borders)), pairwise(second.cuts(borders)), strict=True):
         own, others = first.piece(*cut), second.piece(*cut_of_second)
         keys, items = np.concatenate([own[0], others[0]]), np.concatenate([own[1], others[1]])
         order = np.argsort(keys, kind="stable")

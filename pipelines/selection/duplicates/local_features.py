@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import cast
 
 import cv2
 import numpy as np
@@ -98,8 +99,7 @@ def _spread(places: Places, responses: Places, shape: Sequence[int], sought: Sou
     order = np.lexsort((places[:, 0], places[:, 1], -responses, columns, rows))
     of_cell = (rows * sought.cells + columns)[order]
     rank_in_cell = np.arange(len(order)) - np.searchsorted(of_cell, of_cell)
-    chosen: NDArray[np.int64] = order[np.argsort(rank_in_cell, kind="stable")[: sought.most]]
-    return chosen
+    return cast(NDArray[np.int64], order[np.argsort(rank_in_cell, kind="stable")[: sought.most]])
 
 
 @cache
@@ -188,5 +188,4 @@ def _band_keys(signatures: Signatures, band: int) -> Positions:
 
 
 def _distances(signatures: Signatures, signatures_beside: Signatures) -> Positions:
-    distances: Positions = np.bitwise_count(signatures ^ signatures_beside).sum(axis=1, dtype=np.int64)
-    return distances
+    return cast(Positions, np.bitwise_count(signatures ^ signatures_beside).sum(axis=1, dtype=np.int64))

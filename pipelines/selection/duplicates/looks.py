@@ -10,6 +10,7 @@ import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, product
+from typing import cast
 
 import cv2
 import numpy as np
@@ -87,8 +88,7 @@ def _frame(gray: NDArray[np.uint8]) -> tuple[int, int]:
 
 def _frequencies(thumbnail: _Thumbnail) -> _Thumbnail:
     spectrum = np.asarray(cv2.dct(np.ascontiguousarray(thumbnail)), np.float32)
-    lowest: _Thumbnail = spectrum[_ROWS, _COLUMNS]
-    return lowest
+    return cast(_Thumbnail, spectrum[_ROWS, _COLUMNS])
 
 
 def _hash(thumbnail: _Thumbnail) -> int:

@@ -166,9 +166,7 @@ def judged(
 def record(verdict: CheckResult, *, name: str, version: int) -> Check:
     """A verdict as the trajectory keeps it."""
     reason = "" if verdict.flaw is None else str(verdict.flaw)
-    return Check(
-        name, not reason, verdict.score, verdict.detail, reason=reason, version=version, n_trials=verdict.n_trials
-    )
+    return Check(name, not reason, verdict.score, verdict.detail, reason, version, verdict.n_trials)
 
 
 def _first_line(function: Callable[..., object]) -> str:

@@ -152,8 +152,7 @@ def legibility_gain(case: Case) -> CheckResult:
 
 def _part(after: Image.Image, original: Image.Image, box: Box) -> Image.Image:
     """Part of the output that shows the box; the whole output where it cannot be placed."""
-    target = original.crop(box)
-    if after.size == original.size and likeness(after.crop(box), target) >= MIN_LIKENESS:
+    if after.size == original.size and likeness(after.crop(box), original.crop(box)) >= MIN_LIKENESS:
         return after.crop(box)
     pose = pose_of(original, after)
     return pose.cut(after, box) if pose else after

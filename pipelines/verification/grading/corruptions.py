@@ -87,8 +87,7 @@ def _other_units(answer: str, unit: str) -> Iterator[Corruption]:
     match = _NUMBER.search(answer)
     if own is None or match is None or own.unit is None:
         return
-    foreign = _FOREIGN.get(own.unit.dimension, "cm")
-    yield Corruption("other unit", f"{answer[: match.end()]} {foreign}")
+    yield Corruption("other unit", f"{answer[: match.end()]} {_FOREIGN.get(own.unit.dimension, 'cm')}")
     for unit_beside in {entry.names[0]: entry for entry in UNITS.values()}.values():
         if unit_beside.dimension == own.unit.dimension and unit_beside != own.unit:
             yield Corruption("other unit", f"{match[0]} {unit_beside.names[0]}")
@@ -187,9 +186,7 @@ def corruptions(sample: Sample, grader: Grader) -> tuple[Corruption, ...]:
     match grader.kind:
         case "choice":
             of_kind = choices(sample)
-            rival = next(
-                (corruption.text for corruption in choices(sample) if corruption.kind == "another choice"), "Z"
-            )
+            rival = next((each.text for each in choices(sample) if each.kind == "another choice"), "Z")
         case "number":
             of_kind, rival = numbers(sample, grader), rival_number(sample.answer)
         case "maths":

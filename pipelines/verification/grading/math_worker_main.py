@@ -13,7 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 MEMORY_BYTES = 2 << 30
 MAX_CALLS = 1_000_000
@@ -115,8 +115,7 @@ def _parsed(tex: str) -> list[Any]:
     from math_verify import LatexExtractionConfig, parse
 
     modes = {"fallback_mode": "no_fallback", "extraction_mode": "first_match", "parsing_timeout": None}
-    expressions: list[Any] = parse(f"${tex}$", [LatexExtractionConfig()], **modes)
-    return expressions
+    return cast(list[Any], parse(f"${tex}$", [LatexExtractionConfig()], **modes))
 
 
 def _value(expression: Any) -> str | None:

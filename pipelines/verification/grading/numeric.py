@@ -117,12 +117,7 @@ def _in_parts(text: str) -> Quantity | None:
 
 
 def same_quantity(
-    answer: Quantity,
-    expected: Quantity,
-    *,
-    factor: Fraction = Fraction(1),
-    tolerance: float = 0,
-    is_exact: bool = False,
+    answer: Quantity, expected: Quantity, *, factor: Fraction | int = 1, tolerance: float = 0, is_exact: bool = False
 ) -> bool:
     """Return whether the numbers agree, ``answer`` taken times ``factor``. ``tolerance`` is relative to ``expected``.
     ``is_exact``: neither may be the other rounded."""

@@ -233,8 +233,7 @@ def calibrate_for(scores: Sequence[float], labels: Sequence[bool], *, target_pre
             "Use more votes, a better judge or prompt, or a lower target"
         )
     counts = _counted(score[~chosen_on] >= min(enough), label[~chosen_on])
-    n_chosen_on = int(chosen_on.sum())
-    return replace(counts.calibration(min(enough)), target_precision=target_precision, n_chosen_on=n_chosen_on)
+    return replace(counts.calibration(min(enough)), target_precision=target_precision, n_chosen_on=int(chosen_on.sum()))
 
 
 def _checked(scores: Sequence[float], labels: Sequence[bool]) -> tuple[NDArray[np.float64], _Mask]:

@@ -75,7 +75,7 @@ def played(tmp_path: Path, item: PoolImage) -> Desk:
 
 @pytest.fixture
 def recording(played: Desk, item: PoolImage) -> Recording:
-    return record(played.journal, CAMPAIGN, [item])
+    return record(played.journal, CAMPAIGN, [item], note="")
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ def test_verdicts_of_several_experts_come_out_as_they_went_in(item: PoolImage, t
     desk.submit(task, GUS, accepts())
     desk.hand_out()
     desk.edit(task, numbers[1], result=accepts())
-    recording = record(desk.journal, CAMPAIGN, [item])
+    recording = record(desk.journal, CAMPAIGN, [item], note="")
     write_recording(recording, tmp_path / "out.json")
     [state] = take(read_recording(tmp_path / "out.json"))
     assert (state.round, state.attempt, len(state.history)) == ("rework", 1, 5)
@@ -146,7 +146,7 @@ def test_a_recording_of_the_version_before_several_experts_asks_one(recording: R
 
 def test_nobody_is_named(played: Desk, recording: Recording, tmp_path: Path) -> None:
     played.journal.add_blocked(0, [{"person": "ann@example.com", "task_id": 1, "problems": ["too large"], "at": ""}])
-    write_recording(record(played.journal, CAMPAIGN, [*recording.images]), tmp_path / "out.json")
+    write_recording(record(played.journal, CAMPAIGN, [*recording.images], note=""), tmp_path / "out.json")
     said = (tmp_path / "out.json").read_text()
     for person in PEOPLE:
         assert person.email not in said

@@ -148,7 +148,7 @@ def test_a_recording_replays_under_the_terms_and_roles_of_its_tasks(team: Team, 
     team.hand_in("cross_check", BOB, rejects())
     before = team.state()
     assert (before.round, len(before.history)) == ("rework", 2)
-    file = recorded(team.journal, team.campaign, POOL).model_dump(mode="json")
+    file = recorded(team.journal, team.campaign, POOL, note="").model_dump(mode="json")
     recording = Recording.model_validate(file)
     with Journal(tmp_path / "replayed") as journal:
         server, terms = RecordedServer(recording), {task.key: task.terms for task in recording.tasks if task.terms}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from darkroom.pipelines.generation.engine import Family
 from darkroom.pipelines.generation.recipes import load_recipes
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.models.policies import oracle_policy
-from darkroom.pipelines.publishing.parquet_shards import ShardWriter, prompt_row, write_trajectories
+from darkroom.pipelines.publishing.parquet_shards import ShardWriter, prompt_row, trajectory_row, write_trajectories
 from darkroom.pipelines.records import Sample, Trajectory
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
@@ -40,6 +41,13 @@ def shipped_pairs(workspace: Workspace) -> list[tuple[Sample, Trajectory]]:
     samples = {made.sample_id: made for made in workspace.tables.read(TableKey(SAMPLES, PARTITION), Sample)}
     kept = workspace.tables.read(TableKey(("crop", "trajectories"), PARTITION), Trajectory)
     return [(samples[made.sample_id], made) for made in kept]
+
+
+def write_held_out(folder: Path, pairs: Iterable[tuple[Sample, Trajectory]], *, store: Any) -> None:
+    """Ships trajectories with their samples as the split validation."""
+    with ShardWriter(folder, "trajectories", "validation") as writer:
+        for sample, trajectory in pairs:
+            writer.write(trajectory_row(sample, trajectory, store))
 
 
 def write_prompts(folder: Path, rows: Any, *, store: Any, split: str) -> None:

@@ -26,7 +26,7 @@ from darkroom.pipelines.publishing.sft_dataset import SftDataset
 from darkroom.pipelines.records import Sample, Trajectory
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.train.examples.datasets import open_dataset
-from tests.pipelines.publishing.shipping import PARTITION, shipped_pairs
+from tests.pipelines.publishing.shipping import PARTITION, shipped_pairs, write_held_out
 
 N_ROWS = 4
 Pairs = list[tuple[Sample, Trajectory]]
@@ -80,7 +80,7 @@ def test_shards_of_an_earlier_version_go_and_other_splits_stay(
     pairs: Pairs, workspace: Workspace, tmp_path: Path
 ) -> None:
     write_trajectories(tmp_path, pairs, store=workspace.images, shard_bytes=1)
-    write_trajectories(tmp_path, pairs, store=workspace.images, split="validation")
+    write_held_out(tmp_path, pairs, store=workspace.images)
     write_trajectories(tmp_path, pairs[:2], store=workspace.images, shard_bytes=1)
     assert names(tmp_path) == [
         "train-00000-of-00002.parquet",

@@ -81,7 +81,7 @@ def test_whatever_happens_to_a_file_it_is_sound_or_a_typed_error(make_image, enc
         for place, junk in edits:
             data[place : place + len(junk)] = junk
         with suppress(RowError):
-            assert probe(bytes(data[:end] if end else data)).width
+            assert probe(bytes(data[:end] if end else data)).image.width
 
     check()
 
@@ -103,7 +103,7 @@ def test_a_file_that_really_holds_200_megapixels_is_refused_without_memory(encod
 def test_the_limit_is_the_callers(make_image, encoded):
     with pytest.raises(RowError, match="96x64 = 6,144 pixels, the limit is 6,143"):
         probe(encoded(make_image()), max_pixels=6143)
-    assert probe(encoded(make_image()), max_pixels=6144).width == 96
+    assert probe(encoded(make_image()), max_pixels=6144).image.width == 96
 
 
 @pytest.mark.parametrize("format", ["GIF", "WEBP", "PNG", "TIFF", "AVIF"])
@@ -114,7 +114,7 @@ def test_more_than_one_frame_is_animated(make_image, encoded, format):
 
 def test_a_photograph_with_a_depth_map_beside_it_is_no_animation(make_image, encoded):
     found = probe(encoded(make_image(0), "MPO", save_all=True, append_images=[make_image(1)]))
-    assert (found.format, found.plain) == ("MPO", None)
+    assert (found.image.format, found.plain) == ("MPO", None)
 
 
 @pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP"])
@@ -161,7 +161,7 @@ def test_infinite_and_missing_values_are_the_ends_of_the_range(encoded):
 
 def test_a_cmyk_jpeg_becomes_rgb(make_image, encoded):
     found = probe(encoded(make_image(mode="CMYK"), "JPEG", quality=95))
-    assert (found.mode, found.made_by) == ("CMYK", "mode CMYK")
+    assert (found.image.mode, found.made_by) == ("CMYK", "mode CMYK")
     assert found.plain is not None
     assert found.plain.mode == "RGB"
     difference = np.asarray(found.plain, np.int16) - np.asarray(make_image(), np.int16)
@@ -291,7 +291,7 @@ def test_an_upright_image_with_exif_stays(make_image, encoded, orientation):
 
 
 def test_a_broken_exif_block_does_no_harm(make_image, encoded):
-    assert probe(encoded(make_image(), "JPEG", exif=b"Exif\0\0II*\0\x08\0\0\0\xff\xff\x12\x01")).width == 96
+    assert probe(encoded(make_image(), "JPEG", exif=b"Exif\0\0II*\0\x08\0\0\0\xff\xff\x12\x01")).image.width == 96
 
 
 HEIC = base64.b64decode(
@@ -306,7 +306,7 @@ HEIC = base64.b64decode(
 
 def test_a_photograph_of_an_iphone_is_read_with_its_extra():
     probed = probe(HEIC)
-    assert (probed.width, probed.height, probed.format, probed.made_by) == (96, 64, "HEIF", "format HEIF")
+    assert (probed.image.size, probed.image.format, probed.made_by) == ((96, 64), "HEIF", "format HEIF")
     assert probed.plain is not None
     assert np.abs(np.asarray(probed.plain).mean((0, 1)) - (40, 120, 200)).max() < 4
 

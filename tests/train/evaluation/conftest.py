@@ -98,7 +98,7 @@ def finished(folder, rollouts):
     findings, evaluated = Findings(rollouts, [], None, QWEN2_5_VL, 0.5, 0.8), EvaluatedPolicy(Scripted(lambda turn: ""))
     settings = EvaluationSettings(output=folder, oracle="crop", sources=("bench",))
     asked = [QuestionSet("bench", tuple(scored.question for scored in rollouts))]
-    record = report_record(settings, evaluated, asked, findings, "0" * 64)
+    record = {"inputs": "0" * 64, **report_record(settings, evaluated, asked, findings)}
     write_rollouts(folder / "rollouts.parquet", findings, evaluated)
     (folder / REPORT).write_text(json.dumps(record))
     return folder

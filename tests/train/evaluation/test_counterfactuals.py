@@ -101,7 +101,7 @@ def stage(store, ledger, questions):
             return ScoredRollout(asked, 0, task, made, await score(made, asked), await tracer.trace(task.images, made))
 
         rollouts = asyncio.run(run())
-        return rollouts, CounterfactualRunner(evaluated, sandboxes, store, tracer, rollouts)
+        return rollouts, CounterfactualRunner(evaluated, store, ledger, rollouts)
 
     return play_all
 
@@ -172,11 +172,9 @@ def test_another_samples_image_is_never_the_questions_own(stage, store):
     assert pixels.tobytes() != store.open(own).tobytes()
 
 
-def test_without_other_samples_another_region_is_shown(store, stage):
+def test_without_other_samples_another_region_is_shown(store, ledger, stage):
     rollouts, played_again = stage(Eyes(store))
-    alone = CounterfactualRunner(
-        played_again._evaluated, played_again._sandboxes, store, played_again._tracer, rollouts[:1]
-    )
+    alone = CounterfactualRunner(played_again._evaluated, store, ledger, rollouts[:1])
     own = rollouts[0].seen[0].image
     found = [
         asyncio.run(alone.replaced(rollouts[0], control, own, CROP)) for control in ("other_sample", "other_region")

@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 from darkroom.pipelines.command_line.errors import program_of
 from darkroom.pipelines.models.policies import PolicyUnavailable
-from darkroom.pipelines.publishing.parquet_shards import write_trajectories
 from darkroom.sandbox.errors import UserError
 from darkroom.train.evaluate import evaluate, main, metadata
 from darkroom.train.evaluation.settings import EvaluationSettings, ExportFormat
@@ -22,6 +21,7 @@ from darkroom.train.finetuning.settings import SftSettings
 from darkroom.train.runs import TrainError
 from darkroom.train.sft import finetune
 from tests.object_store import object_store_server
+from tests.pipelines.publishing.shipping import write_held_out
 from tests.train.conftest import sign
 
 pytestmark = [
@@ -50,7 +50,7 @@ def checkpoint(signs, tiny_signs, tmp_path_factory):
 def held_out(store, tmp_path_factory):
     """Eight signs in a validation split."""
     folder = tmp_path_factory.mktemp("held_out") / "signs"
-    write_trajectories(folder, [sign(store, 24 + index) for index in range(8)], store=store, split="validation")
+    write_held_out(folder, [sign(store, 24 + index) for index in range(8)], store=store)
     return folder
 
 

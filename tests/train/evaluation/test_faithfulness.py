@@ -1,6 +1,7 @@
 """Crops that were planted inside the target, outside, and of the whole image."""
 
 import asyncio
+from dataclasses import asdict
 
 import pytest
 from PIL import Image
@@ -61,9 +62,9 @@ def test_the_share_that_counts_as_whole_can_be_set():
 @pytest.mark.parametrize("whole_share", [None, 0.8])
 def test_the_three_shares_add_up(whole_share):
     found = faithfulness(ROLLOUTS, shows_a_target, whole_share=whole_share)
-    assert found.faithful + found.unfaithful + found.no_image == pytest.approx(1.0)
-    assert found.no_image == 2 / 8
-    assert found.as_json()["no_picture"] == 2 / 8, "a key of users' reports"
+    assert found.faithful + found.unfaithful + found.no_picture == pytest.approx(1.0)
+    assert found.no_picture == 2 / 8
+    assert "no_picture" in asdict(found), "a key of users' reports"
 
 
 def test_a_crop_must_show_enough_of_the_target():

@@ -14,7 +14,7 @@ from darkroom.train.evaluation.benchmarks import bundled, opened
 from darkroom.train.evaluation.questions import of_benchmark, of_dataset, of_source
 from darkroom.train.runs import TrainError
 from tests.image_files import encoded
-from tests.pipelines.publishing.shipping import write_prompts
+from tests.pipelines.publishing.shipping import write_held_out, write_prompts
 from tests.train.conftest import sign
 from tests.train.evaluation.conftest import desert, sample
 
@@ -244,7 +244,7 @@ def test_an_rl_dataset_brings_grader_boxes_and_category(tmp_path, store):
 def test_an_sft_dataset_brings_its_protocol_and_its_held_out_questions(tmp_path, store):
     pairs = [sign(store, index) for index in range(4)]
     write_trajectories(tmp_path / "sft", pairs[:3], store=store)
-    write_trajectories(tmp_path / "sft", [pairs[3], pairs[3]], store=store, split="validation")
+    write_held_out(tmp_path / "sft", [pairs[3], pairs[3]], store=store)
     (question,) = of_dataset(tmp_path / "sft", store).questions
     assert (question.sample.sample_id, question.sample.answer) == ("s3", "white")
     assert question.sample.images == pairs[3][1].images  # the question's, not those of the observations

@@ -61,8 +61,8 @@ def test_a_batch_is_written_as_its_turns_alone(model, store, turns, sampling):
 
 def test_turns_that_wait_together_are_one_batch(policy, turns, monkeypatch):
     sizes = []
-    written = policy._written
-    monkeypatch.setattr(policy, "_written", lambda batch: sizes.append(len(batch)) or written(batch))
+    written = policy._turns.answer
+    monkeypatch.setattr(policy._turns, "answer", lambda batch: sizes.append(len(batch)) or written(batch))
     all_at_once(policy, [*turns, *turns])
     assert sizes == [8, 8]
 

@@ -74,8 +74,7 @@ def opened(name: str, path: Path) -> BenchmarkConfig:
     if path.is_dir() or (config.kind == "tsv" and path.is_file()):
         return config.model_copy(update=where)
     if path.is_file() and path.suffix == ".parquet" and config.kind == "huggingface":
-        one_file = {"kind": "parquet", "files": (), "config": None, "split": "train"}
-        return config.model_copy(update={**where, **one_file})
+        return config.model_copy(update={**where, "kind": "parquet", "files": (), "config": None, "split": "train"})
     kinds = {"jsonl": "a folder", "tsv": "a TSV file or a folder of them"}
     raise TrainError(
         f"{name} is {kinds.get(config.kind, 'a folder or a parquet file')}, downloaded; there is none at {path}. "

@@ -26,16 +26,16 @@ from PIL import Image
 from darkroom.pipelines.publishing.dataset_reader import in_order, read_files
 from darkroom.pipelines.publishing.layouts.turns import Row
 from darkroom.pipelines.records.digest import digest
-from darkroom.pipelines.storage.stage_runs import Progress
+from darkroom.pipelines.storage.stage_runs import Progress as Progress
 from darkroom.train.examples.conformance.report import (
-    Conformance,
-    Misfit,
-    RowVerdict,
-    encoding_report,
-    explanation,
+    Conformance as Conformance,
+    Misfit as Misfit,
+    RowVerdict as RowVerdict,
+    encoding_report as encoding_report,
+    explanation as explanation,
     read_report,
     report_writer,
-    summary,
+    summary as summary,
 )
 from darkroom.train.examples.conformance.rows import IndexedRow, judge
 from darkroom.train.examples.datasets import Part, count_rows, dataset_files
@@ -198,16 +198,3 @@ def _begin(judgement: BatchJudge) -> None:
 def _judge(batch: list[IndexedRow]) -> list[RowVerdict]:
     assert _judgement is not None, "_begin runs first in a worker process"
     return _judgement(batch)
-
-
-__all__ = [
-    "Conformance",
-    "ConformanceGate",
-    "Misfit",
-    "Progress",
-    "RowVerdict",
-    "encoding_report",
-    "examine",
-    "explanation",
-    "summary",
-]

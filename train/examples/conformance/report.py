@@ -15,13 +15,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import yaml
 
+from darkroom.pipelines.records.reject_reasons import Refused
 from darkroom.pipelines.storage.atomic_write import whole_file
 
 if TYPE_CHECKING:
@@ -45,12 +46,8 @@ REMEDIES: Mapping[str, str] = yaml.safe_load(Path(__file__).with_name("remedies.
 """The remedies by reason."""
 
 
-class RowMisfit(Exception):
-    """A row that cannot be trained on: reason and evidence."""
-
-    def __init__(self, reason: Misfit, evidence: str) -> None:
-        super().__init__(f"{reason}: {evidence}")
-        self.reason, self.found = reason, evidence
+class RowMisfit(Refused[Misfit]):
+    """A row that cannot be trained on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +66,7 @@ class RowVerdict:
     found: str = ""
 
     def refused(self, misfit: RowMisfit) -> RowVerdict:
-        return replace(self, reason=misfit.reason, found=misfit.found)
+        return replace(self, reason=misfit.reason, found=misfit.evidence)
 
     @property
     def remedy(self) -> str:
@@ -115,8 +112,7 @@ class Conformance:
     def conforming(self) -> list[int]:
         """The places of the rows that may be trained on, in order."""
         table = pq.read_table(self.report, columns=["row"], filters=[("verdict", "=", "conforms")])
-        places: list[int] = table["row"].to_pylist()
-        return places
+        return cast(list[int], table["row"].to_pylist())
 
 
 @contextmanager
@@ -134,7 +130,6 @@ def read_report(path: Path, key: str) -> Conformance | None:
         return None
     table = pq.read_table(path)
     wrong = table.filter(pc.equal(table["verdict"], "refused"))
-    total = {name: pc.sum(table[name]).as_py() or 0 for name in ("n_tokens", "n_trained", "n_image_tokens")}
     return Conformance(
         report=path,
         n_rows=table.num_rows,
@@ -142,7 +137,7 @@ def read_report(path: Path, key: str) -> Conformance | None:
         longest=pc.max(table["n_tokens"]).as_py() or 0,
         reasons=dict(Counter(wrong["reason"].to_pylist()).most_common()),
         first_refused=tuple(wrong.slice(0, NAMED_ROWS).to_pylist()),
-        **total,
+        **{name: pc.sum(table[name]).as_py() or 0 for name in ("n_tokens", "n_trained", "n_image_tokens")},
     )
 
 

@@ -73,8 +73,7 @@ class OpenJudge(RecordedPolicy):
         self._workspace = workspace
         self._folder = TemporaryDirectory(prefix="judged-")
         self.images = ImageStore(self._folder.name)
-        policy = NamedJudge.on_ledger(settings, self.images, ledger, purse=settings.purse)
-        super().__init__(policy, ledger)
+        super().__init__(NamedJudge.on_ledger(settings, self.images, ledger, purse=settings.purse), ledger)
 
     def forget_images(self) -> None:
         """Empty the store, for a training that goes on for days. Not while a question is open."""

@@ -18,11 +18,11 @@ from pydantic.errors import PydanticUserError
 from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.storage.user_files import added_files, imported
-from darkroom.train.rl.judging.judges import Judges
-from darkroom.train.rl.methods.base import Method, RolloutScore
+from darkroom.train.rl.judging.judges import Judges as Judges
+from darkroom.train.rl.methods.base import Method as Method, RolloutScore as RolloutScore
 from darkroom.train.rl.methods.judged import CodeVMethod, ThymeMethod
 from darkroom.train.rl.methods.rule_based import AdaptiveMethod, FigrMethod, PyVisionMethod
-from darkroom.train.rl.settings import METHODS_VARIABLE, GrpoSettings, MethodDefaults
+from darkroom.train.rl.settings import METHODS_VARIABLE, GrpoSettings, MethodDefaults as MethodDefaults
 from darkroom.train.runs import TrainError
 
 METHODS: Mapping[str, Callable[[], Method]] = {
@@ -49,8 +49,6 @@ METHODS: Mapping[str, Callable[[], Method]] = {
 }
 """The methods by name. ``…_released``: as the paper's released code computes, where the paper says otherwise. The other
 additions are the papers' ablations, but ``figr_without_suitability``, which no paper has."""
-
-__all__ = ["METHODS", "Judges", "Method", "MethodDefaults", "RolloutScore", "named_method", "settings_of"]
 
 
 def named_method(name: str, options: Mapping[str, Any] = MappingProxyType({})) -> Method:

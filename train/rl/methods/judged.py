@@ -33,8 +33,7 @@ class ThymeMethod(Method):
     async def score_one(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> RolloutScore:
         added = await self._added(outcome, judges) if correct else 0.0  # it would count for nothing
         formatted = rewards.formatted(outcome.text, protocol=outcome.protocol)
-        is_correct = None if outcome.answer is None else bool(correct)
-        result = rewards.thyme_result(is_correct, variant=self.variant)
+        result = rewards.thyme_result(None if outcome.answer is None else bool(correct), variant=self.variant)
         if self.addition == "code":
             reward = rewards.thyme_code(result, added, formatted, variant=self.variant)
         else:

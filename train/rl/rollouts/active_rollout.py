@@ -62,20 +62,12 @@ class ActiveRollout:
         return await self.environment._run(code)
 
     def outcome(self, finished: Rollout) -> RolloutOutcome:
-        environment = self.environment
-        return RolloutOutcome(
-            question=environment._row["asked"],
-            protocol=self.protocol.name,
-            mode=self.task.mode,
-            rollout=finished,
-            turns=tuple(self.transcript.turns),
-            question_images=tuple(environment._row["images"]),
-            pixels=dict(environment.pixels),
-            n_tokens=self.transcript.n_written,
-            seconds=environment.seconds,
-            sandbox_error=environment.broken,
-            n_over_limit=environment.n_over_limit,
-        )
+        environment, transcript = self.environment, self.transcript
+        asked = (environment._row["asked"], self.protocol.name, self.task.mode)
+        images = (tuple(environment._row["images"]), dict(environment.pixels))
+        turns, spent = tuple(transcript.turns), (transcript.n_written, environment.seconds)
+        how: dict[str, Any] = {"n_over_limit": environment.n_over_limit, "sandbox_error": environment.broken}
+        return RolloutOutcome(*asked, finished, turns, *images, *spent, **how)
 
 
 class TurnWriter(typing.Protocol):
@@ -226,6 +218,5 @@ class BatchedTurns:
         # in the order of the batch, not of the ends of executions: a row's sampled tokens depend on its position
         waiting = sorted(self._waiting, key=lambda entry: self._order[id(entry[0])])
         self._waiting = []
-        turns = self._write([active for active, _ in waiting])
-        for (_, future), turn in zip(waiting, turns, strict=True):
+        for (_, future), turn in zip(waiting, self._write([active for active, _ in waiting]), strict=True):
             future.set_result(turn)

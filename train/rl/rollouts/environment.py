@@ -14,7 +14,7 @@ import time
 from collections.abc import Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from PIL import Image
 from trl.trainer.grpo_trainer import GRPOTrainer
@@ -68,11 +68,7 @@ class PromptGroups:
             return self._threads
 
     def acquire(
-        self,
-        prompt: Hashable,
-        images: Sequence[bytes | Image.Image],
-        videos: Sequence[bytes] = (),
-        names: Sequence[str] = (),
+        self, prompt: Hashable, images: Sequence[bytes | Image.Image], videos: Sequence[bytes], names: Sequence[str]
     ) -> Group:
         """The group of a prompt, opened by its first rollout; others wait for it. Raises what opening it raises."""
         with self._lock:
@@ -244,15 +240,13 @@ class SandboxEnvironment:
 
     @property
     def _prompt(self) -> str:
-        name: str = self._row["trajectory_id" if "trajectory_id" in self._row else "sample_id"]
-        return name
+        return cast(str, self._row["trajectory_id" if "trajectory_id" in self._row else "sample_id"])
 
     def _recorded(self, observation: SandboxObservation) -> Observation:
         self.n_over_limit += observation.n_over_limit
         recorded = observed(observation, self.special_tokens)
-        self.pixels.update(
-            (ref.sha256, image.pixels) for ref, image in zip(recorded.images, observation.images, strict=False)
-        )
+        pairs = zip(recorded.images, observation.images, strict=False)
+        self.pixels |= {ref.sha256: image.pixels for ref, image in pairs}
         return recorded
 
     def _end(self) -> None:

@@ -64,8 +64,7 @@ class RolloutGenerator(MixedGRPOTrainer):
         self._processor = processor
         added = processor.tokenizer.added_tokens_decoder.values()
         self._special_tokens = tuple(token.content for token in added if token.special)
-        with_server = self.use_vllm and self.vllm_mode == "server"
-        self._server = VllmServer(self.vllm_generation) if with_server else None
+        self._server = VllmServer(self.vllm_generation) if self.use_vllm and self.vllm_mode == "server" else None
         in_step = is_sharded(self) and not self.use_vllm
         self._lockstep = Lockstep(self.accelerator, self._empty_turn) if in_step else None
         if self.accelerator.num_processes > 1:

@@ -4,7 +4,7 @@ their checks before the first step. Of an ``sft`` dataset every sample's questio
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from datasets import Dataset, Features, Image, List, load_dataset
 
@@ -165,5 +165,4 @@ def prompt_length(
         images.get_number_of_image_patches(image.height, image.width) // images.merge_size**2
         for image in question.sample.images
     )
-    n_tokens: int = len(processor.tokenizer(text)["input_ids"]) + sum(n - 1 for n in n_patches)
-    return n_tokens
+    return cast(int, len(processor.tokenizer(text)["input_ids"]) + sum(n - 1 for n in n_patches))

@@ -109,8 +109,7 @@ def _messages(rollout: Mapping[str, Any], images: Path) -> Iterator[dict[str, An
     """Messages in OpenAI's form, images as trackio's: code is a call of ``run_python``, its observation the result."""
     yield {"role": "user", "content": _content(rollout["question"], rollout["question_images"], images)}
     for number, turn in enumerate(rollout["rounds"], 1):
-        call = {"name": "run_python", "arguments": turn["code"]}
-        calls = [{"id": str(number), "type": "function", "function": call}]
+        calls = [{"id": str(number), "type": "function", "function": {"name": "run_python", "arguments": turn["code"]}}]
         yield {"role": "assistant", "content": turn["thought"], "tool_calls": calls}
         text = "\n".join(filter(None, (turn["text"], turn["error"]))) or turn["status"]
         yield {"role": "tool", "tool_call_id": str(number), "content": _content(text, turn["images"], images)}

@@ -143,8 +143,7 @@ class SandboxGRPOTrainer(RestoresCheckpoints, EvaluatesPeriodically, RolloutGene
     def _rewards(self, environments: Sequence[SandboxEnvironment], **_: Any) -> list[float | None]:
         """The rewards of a batch's rollouts, as TRL requests them; None for a broken one."""
         self._require_sandbox(environments)
-        size = self._settings.generations
-        self._scores = self._judged(scored(self._outcomes, self._method, self._judges, size=size))
+        self._scores = self._judged(scored(self._outcomes, self._method, self._judges, size=self._settings.generations))
         self._log_metrics(self._scores.rollout_metrics())
         return list(self._scores.rewards)
 

@@ -65,8 +65,7 @@ def observation_tokens(processor: Any, parts: Sequence[Part], images: Sequence[I
     content = "".join(plain(part.text) if isinstance(part, Text) else _IMAGE for part in parts)
     text = f"{'' if ended else TURN_END}\n<|im_start|>user\n{content}{TURN_END}\n<|im_start|>assistant\n"
     encoded = processor(text=[text], images=list(images)) if images else tokenizer([text])
-    ids: list[int] = encoded["input_ids"][0]
-    return ids
+    return cast(list[int], encoded["input_ids"][0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
@@ -212,48 +213,45 @@ def prepare_vllm() -> None:
     engines.LLM = partial(engines.LLM, dtype="float32", enforce_eager=True)
 
 
+@dataclass(slots=True)
 class ServerTurns:
     """A ``TurnWriter`` that requests the turns of each rollout by itself: no rollout waits for another one. A turn's
     seed follows from the training's seed, step, prompt, rollout and round, that of a request also from its number in
     the turn, so that the order in which requests and code end has no effect, as far as the engine runs batch invariant.
     """
 
-    def __init__(
-        self,
-        server: VllmServer,
-        *,
-        tokenizer: Any,
-        watcher: Callable[[ActiveRollout], TurnWatcher],
-        clock: EngineClock,
-        adaptive: bool,
-    ) -> None:
-        """``watcher`` makes the watcher of a rollout's next turn; ``adaptive``: temperature 0 inside code."""
-        self._server, self._tokenizer, self._watcher = server, tokenizer, watcher
-        self._clock, self._adaptive = clock, adaptive
-        self._features: dict[tuple[str, int], asyncio.Future[Any]] = {}
+    server: VllmServer
+    _: KW_ONLY
+    tokenizer: Any
+    watcher: Callable[[ActiveRollout], TurnWatcher]
+    """Makes the watcher of a rollout's next turn."""
+    clock: EngineClock
+    adaptive: bool
+    """Temperature 0 inside code."""
+    _features: dict[tuple[str, int], asyncio.Future[Any]] = field(default_factory=dict)
 
     def end(self) -> None:
         """Do nothing: no rollout waits for another one."""
 
     async def next_turn(self, active: ActiveRollout, seed: int) -> GeneratedTurn:
         """Request the turn, segment by segment. Raises ``EngineDown``."""
-        transcript, watcher = active.transcript, self._watcher(active)
+        transcript, watcher = active.transcript, self.watcher(active)
         ids: list[int] = []
         logprobs: Logprobs = []
-        with self._clock:
+        with self.clock:
             features = await self._image_features(active)
             n_requests = 0
             while not watcher.ending:
-                segment = next_segment(watcher, stop=active.protocol.stop[0], adaptive=self._adaptive)
+                segment = next_segment(watcher, stop=active.protocol.stop[0], adaptive=self.adaptive)
                 before, own = [*transcript.prompt, *transcript.ids, *ids], seed_from(seed, n_requests)
-                tokens, chances = await self._server.generate(
+                tokens, chances = await self.server.generate(
                     before, features, segment, n_tokens=watcher.n_left, seed=own
                 )
                 read, read_logprobs = read_segment(watcher, tokens, chances, greedy=segment.greedy)
                 ids += read
                 logprobs += read_logprobs
                 n_requests += 1
-        return GeneratedTurn(ids, self._tokenizer.decode(ids, skip_special_tokens=True), watcher.ending, logprobs)
+        return GeneratedTurn(ids, self.tokenizer.decode(ids, skip_special_tokens=True), watcher.ending, logprobs)
 
     async def _image_features(self, active: ActiveRollout) -> Any:
         """The features of all images so far, None without any; a prompt's are sent once for all of its rollouts."""
@@ -263,5 +261,5 @@ class ServerTurns:
         n_shown = len(active.transcript.images)
         key = (active.task.trajectory_id if n_shown else active.task.sample.sample_id, n_shown)
         if key not in self._features:
-            self._features[key] = asyncio.ensure_future(self._server.image_features(images))
+            self._features[key] = asyncio.ensure_future(self.server.image_features(images))
         return await asyncio.shield(self._features[key])
