@@ -31,7 +31,7 @@ from darkroom.sandbox.frames import (
     reply_cap,
 )
 from darkroom.sandbox.limits import Deadline, Limits, ProcessClock, Starved, wall_deadline
-from darkroom.sandbox.process import END_MILLISECONDS, Window, has_ended, pid_of
+from darkroom.sandbox.process import END_MILLISECONDS, Window, attest, has_ended, pid_of
 
 _START_SECONDS = 30.0
 _MAX_HELLO_BYTES = 1 << 16
@@ -114,34 +114,31 @@ class Session(Closing):
         self._pidfd_lock = threading.Lock()  # guards the descriptor: `close` kills while a call holds _lock
         self._cgroup: SessionCgroup | None = None
         self._ended: str | None = None
-        self._closing = self._lost = False
+        self._closing = False
+        self.lost = False
+        """The session ended for no reason of the code's, so that its last observation says nothing of the code: the
+        sandbox's own processes ended, or the call reached `Limits.wall_seconds` because the machine was busy."""
 
     @property
     def alive(self) -> bool:
         """False once it was closed or an observation was `broken`."""
         return self._ended is None
 
-    @property
-    def lost(self) -> bool:
-        """The session ended for no reason of the code's, so that its last observation says nothing of the code: the
-        sandbox's own processes ended, or the call reached `Limits.wall_seconds` because the machine was busy."""
-        return self._lost
-
     def run(self, code: str) -> Observation:
         """Run the code in this session. What goes wrong in it is in the observation; nothing is raised for it. The
         clock starts when one of the pool's slots is free. In a session that has ended the status is `killed`."""
         meter, called_at = self._terms.meter, time.monotonic()
         with self._lock:
-            with meter.queued():
+            with meter.counting("waiting"):
                 turn = self._terms.slots.wait(self._is_over)
-            meter.began(time.monotonic() - called_at)
-            observation = None
-            try:
-                observation = self._observe(code, turn)
-                return observation
-            finally:
-                turn.end()
-                meter.ended(observation)
+            meter.queued(time.monotonic() - called_at)
+            with meter.counting("running"):
+                try:
+                    observation = self._observe(code, turn)
+                finally:
+                    turn.end()
+            meter.ended(observation)
+            return observation
 
     async def arun(self, code: str) -> Observation:
         """Run code off the event loop; the threads that it takes are limited, however many rollouts wait."""
@@ -151,8 +148,9 @@ class Session(Closing):
             return self.run(code)
         return await asyncio.wrap_future(call)
 
-    def wait_for_hello(self, check: Callable[[int], None]) -> None:
-        """Read the session's first frame and check its process. Raises SandboxError where it is not locked down."""
+    def admit(self) -> None:
+        """Read the first frame, check and stop the process, and let a delegated cgroup limit it as a whole, beside its
+        own rlimits. Raises SandboxError where it is not locked down."""
         deadline = wall_deadline(_START_SECONDS)
         try:
             length = parse_header(self._channel.read(HEADER.size, deadline), nonce=self._nonce, cap=_MAX_HELLO_BYTES)
@@ -161,13 +159,12 @@ class Session(Closing):
             raise SandboxClosed("the session ended before it was ready") from error
         if hello.get("ready") is not True:
             raise SandboxError(f"a session could not be locked down; nothing was run: {hello.get('failed')}")
-        check(self._pidfd)
+        terms, limits = self._terms, self._limits
+        attest(self._pidfd, namespaces=terms.tier == "full", seccomp="seccomp" not in terms.switched_off)
         self._signal(signal.SIGSTOP)
-
-    def confine(self, tree: TreeCgroup) -> None:
-        """Let the kernel limit the stopped session's memory and threads as a whole, beside its own rlimits."""
-        n_bytes = self._limits.memory_mb + self._limits.disk_mb + self._limits.reply_mb + _WARM_MB << 20
-        self._cgroup = tree.add(pid_of(self._pidfd), memory_bytes=n_bytes, max_tasks=_MAX_TASKS)
+        if terms.cgroup is not None:
+            n_bytes = limits.memory_mb + limits.disk_mb + limits.reply_mb + _WARM_MB << 20
+            self._cgroup = terms.cgroup.add(pid_of(self._pidfd), memory_bytes=n_bytes, max_tasks=_MAX_TASKS)
 
     def start(self, *, seed: int) -> bool:
         """Tell a waiting session its seed, which it reads with its first call. False: it has ended meanwhile."""
@@ -212,7 +209,7 @@ class Session(Closing):
         try:
             observation = self._exchange(code, started, turn)
         except Starved:
-            self._lost = True
+            self.lost = True
             return self._end("killed", "SessionEnded: this machine was too busy to run the call", started)
         except TimeoutError:
             seconds = time.monotonic() - started
@@ -250,8 +247,8 @@ class Session(Closing):
     def _reason_of_end(self) -> tuple[Status, str]:
         if self._cgroup is not None and self._cgroup.n_memory_kills:
             return "memory", "MemoryError: the kernel ended the session, which used more than its memory"
-        self._lost = not self._closing and self._tree_ended()
-        whose = "the sandbox's own processes" if self._lost else "the process of the session"
+        self.lost = not self._closing and self._tree_ended()
+        whose = "the sandbox's own processes" if self.lost else "the process of the session"
         return "killed", f"SessionEnded: {whose} ended"
 
     def _end(self, status: Status, error: str, started: float) -> Observation:
