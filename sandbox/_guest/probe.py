@@ -63,13 +63,9 @@ PROBES: dict[str, Callable[[], None]] = {
 
 
 def main() -> None:
-    """Print {protection: reason of failure or null} as JSON."""
-    print(json.dumps({name: _try(probe) for name, probe in PROBES.items()}))
-
-
-def print_landlock_abi() -> None:
-    """Print the ABI version; 0 where the kernel has no Landlock, or its calls' numbers are not known."""
-    print(landlock.abi_version() if syscalls.machine() in TABLES else 0)
+    """Print as JSON {protection: reason of failure or null}, and the ABI version of Landlock (0: there is none)."""
+    abi = landlock.abi_version() if syscalls.machine() in TABLES else 0
+    print(json.dumps({"failures": {name: _try(probe) for name, probe in PROBES.items()}, "landlock_abi": abi}))
 
 
 def _try(probe: Callable[[], None]) -> str | None:
