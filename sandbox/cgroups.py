@@ -1,11 +1,9 @@
 """Delegated cgroup v2, used where there is one: the kernel then limits memory and tasks of a session as a whole.
 
-No tier needs it. It counts what rlimits cannot: files in memory, pipes and sockets beside the address space, and in the
-lite tier of an ordinary user the threads of this session instead of all that the user runs. A kernel that enforces
-limits in a cgroup wants its parent free of processes, and this module never moves the host's own: the host has to be
-started in a child of the delegated folder.
+No tier needs it. It counts what rlimits cannot: files in memory, pipes and sockets, and in the lite tier of an ordinary
+user the threads of this session alone. The host's own process is never moved.
 
-    delegated folder        cgroup.subtree_control: memory pids
+    delegated folder        cgroup.subtree_control: memory pids; no processes
     |-- host                this process (or elsewhere)
     `-- darkroom-<token>    one pool: TreeCgroup, locked as long as its host lives
         `-- session-<n>     one session: SessionCgroup

@@ -1,8 +1,7 @@
 """Delegation of cgroup v2 to this process: by name, or by whoever started it.
 
-A folder is taken without being named only if it is the parent of this process's own cgroup, and is either marked by
-systemd (Delegate=yes sets the attribute `delegate`) or the top of what a container was given. To be allowed to write is
-no delegation: root may write everywhere, also where another manager keeps its own tree.
+Without a name a folder is taken only if it is the parent of this process's own cgroup, and either marked by systemd
+(Delegate=yes) or the top of what a container was given. Root may write everywhere: that is no delegation.
 """
 
 import os
