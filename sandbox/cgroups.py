@@ -19,14 +19,7 @@ from itertools import count
 from pathlib import Path
 
 from darkroom.sandbox.delegation import SUBTREE_CONTROL, CgroupUnusable, find_folder, usable
-from darkroom.sandbox.errors import (
-    CGROUP_VARIABLE,
-    DELEGATED_CGROUPS,
-    SandboxClosed,
-    SandboxError,
-    SandboxUnavailable,
-    remedy,
-)
+from darkroom.sandbox.errors import CGROUP_VARIABLE, SandboxClosed, SandboxError, SandboxUnavailable, remedy
 from darkroom.sandbox.folders import lock_or_close
 
 _PREFIX = "darkroom-"
@@ -41,7 +34,7 @@ def open_delegated(environment: Mapping[str, str]) -> "TreeCgroup | None":
         return _proved_tree(environment)
     except CgroupUnusable as error:
         if environment.get(CGROUP_VARIABLE):
-            raise SandboxUnavailable(f"{CGROUP_VARIABLE}: {error}. To do: {remedy(DELEGATED_CGROUPS)}") from error
+            raise SandboxUnavailable(f"{CGROUP_VARIABLE}: {error}. To do: {remedy(CGROUP_VARIABLE)}") from error
         return None
 
 

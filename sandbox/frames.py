@@ -266,6 +266,10 @@ class Channel:
         self._received = data[length:]
         return data[:length]
 
+    def read_frame(self, nonce: int, cap: int, rest: Rest) -> bytes:
+        """The JSON of a reply, at most `cap` bytes. Raises as `read` does, and ProtocolViolation."""
+        return self.read(parse_header(self.read(HEADER.size, rest), nonce=nonce, cap=cap), rest)
+
     def _wait(self, event: int, rest: Rest) -> None:
         """Wait until the socket is ready or `rest` wants to be asked again."""
         poll = select.poll()  # select() cannot take descriptors above 1023

@@ -15,14 +15,7 @@ from contextlib import ExitStack
 from dataclasses import asdict
 
 from darkroom.sandbox._guest.messages import WORK_FOLDER, SessionRequest
-from darkroom.sandbox.errors import (
-    ImageUnreadable,
-    InputsTooLarge,
-    ResourcesExhausted,
-    SandboxClosed,
-    SandboxError,
-    machine_errors,
-)
+from darkroom.sandbox.errors import ImageUnreadable, InputsTooLarge, ResourcesExhausted, SandboxClosed, machine_errors
 from darkroom.sandbox.folders import remove_tree
 from darkroom.sandbox.process import Window, is_doomed
 from darkroom.sandbox.session import Closing, GroupTerms, Session, off_loop
@@ -58,7 +51,7 @@ class Group(Closing):
         """Wait for the group. Raises ImageUnreadable, InputsTooLarge, ResourcesExhausted or SandboxClosed."""
         try:
             self._pidfd = self._answer(seconds)
-        except SandboxError:
+        except BaseException:
             self.close()
             raise
 

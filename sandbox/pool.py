@@ -4,7 +4,7 @@ import os
 import resource
 import socket
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, replace
@@ -15,20 +15,12 @@ from darkroom.sandbox._guest.messages import IMAGE_FOLDER, WORK_FOLDER, GroupReq
 from darkroom.sandbox._guest.names import check_names
 from darkroom.sandbox.calls import Meter, PoolStats, Slots, processes_below
 from darkroom.sandbox.cgroups import open_delegated
-from darkroom.sandbox.errors import (
-    SandboxClosed,
-    SandboxError,
-    Tier,
-    choose_echo,
-    choose_tier,
-    machine_errors,
-    require_extra,
-)
+from darkroom.sandbox.errors import SandboxClosed, SandboxError, choose_echo, choose_tier, machine_errors, require_extra
 from darkroom.sandbox.folders import make_scratch, remove_tree
 from darkroom.sandbox.group import Group
 from darkroom.sandbox.inputs import ImageInput, VideoInput, close_all, open_inputs, suffix_of
 from darkroom.sandbox.limits import Limits
-from darkroom.sandbox.process import ZygoteProcess
+from darkroom.sandbox.process import ZygoteProcess, attest
 from darkroom.sandbox.session import Closing, GroupTerms, off_loop
 
 _MAX_INPUTS = 64
@@ -65,10 +57,11 @@ class SandboxPool(Closing):
         repair: RepairMode = "small_model",
         echo: str | None = None,
         concurrency: int | None = None,
-        _switched_off: Iterable[str] = (),
+        _switched_off: Collection[str] = (),
     ) -> None:
         self.limits = limits or Limits()
-        self.tier: Tier = choose_tier(tier)
+        self.tier = choose_tier(tier)
+        self._switched_off = _switched_off  # for the positive control of the tests, and nothing else
         self._scan, self._repair, self._echo = scan, repair, choose_echo(echo)
         n_calls = concurrency or os.cpu_count() or 1
         self._meter = Meter()
@@ -87,8 +80,7 @@ class SandboxPool(Closing):
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         self._terms = GroupTerms(
             limits=self.limits,
-            tier=self.tier,
-            switched_off=frozenset(_switched_off),  # for the positive control of the tests, and nothing else
+            attest=partial(attest, namespaces=self.tier == "full", seccomp="seccomp" not in _switched_off),
             slots=Slots(n_calls),
             executor=ThreadPoolExecutor(n_calls + _MAX_SLEEPERS, thread_name_prefix="sandbox"),
             meter=self._meter,
@@ -186,7 +178,7 @@ class SandboxPool(Closing):
     def _start(self) -> ZygoteProcess:
         self._meter.count("trees_started")
         home = self._new_folder("warm") or WORK_FOLDER
-        return ZygoteProcess(self.tier, home=home, scratch=self._scratch, switched_off=self._terms.switched_off)
+        return ZygoteProcess(self.tier, home=home, scratch=self._scratch, switched_off=self._switched_off)
 
     def _open_group(self, request: GroupRequest, fds: list[int]) -> socket.socket:
         if self._closed:

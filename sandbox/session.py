@@ -16,22 +16,14 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from darkroom.sandbox._guest.messages import HEADER, INTERRUPT
+from darkroom.sandbox._guest.messages import INTERRUPT
 from darkroom.sandbox.calls import Meter, Observation, ShownImage, Slots, Status, Turn
 from darkroom.sandbox.cgroups import SessionCgroup, TreeCgroup
-from darkroom.sandbox.errors import ProtocolViolation, SandboxClosed, SandboxError, Tier
+from darkroom.sandbox.errors import ProtocolViolation, SandboxClosed, SandboxError
 from darkroom.sandbox.folders import remove_tree
-from darkroom.sandbox.frames import (
-    MAX_CODE_BYTES,
-    Channel,
-    encode_request,
-    parse_header,
-    parse_json,
-    parse_reply,
-    reply_cap,
-)
+from darkroom.sandbox.frames import MAX_CODE_BYTES, Channel, encode_request, parse_json, parse_reply, reply_cap
 from darkroom.sandbox.limits import Deadline, Limits, ProcessClock, Starved, wall_deadline
-from darkroom.sandbox.process import END_MILLISECONDS, Window, attest, has_ended, pid_of
+from darkroom.sandbox.process import END_MILLISECONDS, Window, has_ended, pid_of
 
 _START_SECONDS = 30.0
 _MAX_HELLO_BYTES = 1 << 16
@@ -48,8 +40,8 @@ class GroupTerms:
     """Terms that a group and its sessions take over from their pool."""
 
     limits: Limits
-    tier: Tier
-    switched_off: frozenset[str]
+    attest: Callable[[int], None]
+    """Checks the lock-down of the process with this pidfd."""
     slots: Slots
     executor: Executor
     """Runs the calls of event loops."""
@@ -153,14 +145,13 @@ class Session(Closing):
         own rlimits. Raises SandboxError where it is not locked down."""
         deadline = wall_deadline(_START_SECONDS)
         try:
-            length = parse_header(self._channel.read(HEADER.size, deadline), nonce=self._nonce, cap=_MAX_HELLO_BYTES)
-            hello = parse_json(self._channel.read(length, deadline))
+            hello = parse_json(self._channel.read_frame(self._nonce, _MAX_HELLO_BYTES, deadline))
         except (TimeoutError, EOFError, ConnectionError) as error:
             raise SandboxClosed("the session ended before it was ready") from error
         if hello.get("ready") is not True:
             raise SandboxError(f"a session could not be locked down; nothing was run: {hello.get('failed')}")
         terms, limits = self._terms, self._limits
-        attest(self._pidfd, namespaces=terms.tier == "full", seccomp="seccomp" not in terms.switched_off)
+        terms.attest(self._pidfd)
         self._signal(signal.SIGSTOP)
         if terms.cgroup is not None:
             n_bytes = limits.memory_mb + limits.disk_mb + limits.reply_mb + _WARM_MB << 20
@@ -233,8 +224,8 @@ class Session(Closing):
         deadline = Deadline(self._clock, self._limits, lambda: self._signal(INTERRUPT), turn.note)
         self._signal(signal.SIGCONT)
         self._channel.send(request, deadline)
-        length = parse_header(self._channel.read(HEADER.size, deadline), nonce=nonce, cap=reply_cap(self._limits))
-        reply = parse_reply(self._channel.read(length, deadline), self._limits, code)
+        payload = self._channel.read_frame(nonce, reply_cap(self._limits), deadline)
+        reply = parse_reply(payload, self._limits, code)
         pixels = self._window.read([(frame.width, frame.height) for frame in reply.images])
         images = tuple(ShownImage(image, frame.name) for image, frame in zip(pixels, reply.images, strict=True))
         return Observation(**vars(reply) | {"images": images, "seconds": time.monotonic() - started})

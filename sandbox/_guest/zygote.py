@@ -160,7 +160,7 @@ def _fork_session(tree: Tree, cage: lockdown.Cage, request: SessionRequest, fds:
 def _run_session(tree: Tree, cage: lockdown.Cage, request: SessionRequest, fds: list[int], runner: Runner) -> NoReturn:
     fd, window_fd = fds
     try:
-        n_bytes = runner.limits.reply_mb << 20
+        n_bytes = cage.limits.reply_mb << 20
         window = syscalls.bytes_at(syscalls.map_file(window_fd, n_bytes, shared=True), n_bytes)
         cage = replace(
             cage,
