@@ -104,7 +104,7 @@ class Cage:
 def lock_down(cage: Cage, kept_fds: set[int]) -> None:
     """Lock down all but the system calls, which come last (`seal`). Of the descriptors only these stay open."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    uid = cage.identity.uid_of(cage.slot) if cage.identity.is_root else 0
+    uid = cage.identity.uid_of(cage.slot)
     _prepare_work_folder(cage, uid)
     null = os.open("/dev/null", os.O_RDWR)
     for standard in (0, 1, 2):
@@ -151,9 +151,8 @@ def _prepare_work_folder(cage: Cage, uid: int) -> None:
 
 
 def _set_rlimits(cage: Cage) -> None:
-    n_threads = _THREADS_PER_UID if cage.identity.is_root else _THREADS_OF_SHARED_UID
     limits = {
-        resource.RLIMIT_NPROC: n_threads,
+        resource.RLIMIT_NPROC: _THREADS_PER_UID if cage.identity.is_root else _THREADS_OF_SHARED_UID,
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_FSIZE: cage.limits.file_mb << 20,
         resource.RLIMIT_NOFILE: _OPEN_FILES,

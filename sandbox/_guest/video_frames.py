@@ -108,11 +108,9 @@ class FrameSource:
             if image := self._run_to(number):
                 return image
         self._start_over()
-        image = self._run_to(number, damaged=True)
-        if image is None:
-            fault = _because(self.video.fault)
-            raise VideoError(f"frame {number} of {self.video.name} cannot be decoded{fault}")
-        return image
+        if image := self._run_to(number, damaged=True):
+            return image
+        raise VideoError(f"frame {number} of {self.video.name} cannot be decoded{_because(self.video.fault)}")
 
     def _run_to(self, number: int, *, damaged: bool = False) -> VideoFrame | None:
         """Decode on to a frame; None where it does not come, or comes damaged, as after a start at the wrong place. If
@@ -139,13 +137,11 @@ class FrameSource:
     def _seek(self, key: KeyPacket) -> None:
         """Go to a key frame or before it. Containers seek by either of its times: the packet that comes tells."""
         for time in (key.pts, key.dts):
-            if time is None or not self.video.seek(time):
-                continue
-            packets = self.video.packets()
-            first = next(packets, None)
-            if first is not None and _is_at_or_before(first, key):
-                self._decode_from(chain([first], packets))
-                return
+            if time is not None and self.video.seek(time):
+                packets = self.video.packets()
+                if (first := next(packets, None)) is not None and _is_at_or_before(first, key):
+                    self._decode_from(chain([first], packets))
+                    return
         self._start_over()
 
     def _start_over(self) -> None:
