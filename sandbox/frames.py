@@ -177,7 +177,8 @@ class _Edits:
     """Makes edits of the rows of one reply; those of the whole code follow one after another from the code."""
 
     def __init__(self, code: str) -> None:
-        self._code, self._n_repairs, self._n_chars = code, 0, 0
+        self._code, self._shown_code = code, ""
+        self._n_repairs, self._n_chars = 0, 0
 
     def __call__(self, kind: object, before: object, after: object) -> Edit:
         name = _shown(kind, _MAX_KIND)
@@ -185,15 +186,17 @@ class _Edits:
             return Edit(name, _shown(before, MAX_PART_CHARS), _shown(after, MAX_PART_CHARS))
         if not isinstance(after, list) or self._n_repairs == MAX_REPAIRS:
             raise ProtocolViolation("an edit of the reply is no difference, or one too many")
-        earlier, items = self._code, cast(list[object], after)
+        items = cast(list[object], after)
+        earlier = self._shown_code if self._n_repairs else _shown(self._code, len(self._code))
         self._n_repairs += 1
         self._n_chars += sum(len(item) for item in items if isinstance(item, str))
         _require(self._n_chars <= MAX_CHANGED_CHARS, "the edits of the reply are too large")
         try:
-            self._code = apply_difference(earlier, items)
+            self._code = apply_difference(self._code, items)
         except DoesNotApply as error:
             raise ProtocolViolation(str(error)) from error
-        return Edit(name, _shown(earlier, len(earlier)), _shown(self._code, len(self._code)))
+        self._shown_code = _shown(self._code, len(self._code))
+        return Edit(name, earlier, self._shown_code)
 
 
 def _artefact(name: object, n_bytes: object, note: object) -> Artefact:
