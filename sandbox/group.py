@@ -101,13 +101,16 @@ class Group(Closing):
     def _spawn(self) -> Session:
         started, nonce = time.monotonic(), secrets.randbits(64)
         folder = self._terms.new_folder()
-        request = SessionRequest(self._terms.next_slot(), nonce, folder or WORK_FOLDER)
+        request = asdict(SessionRequest(self._terms.next_slot(), nonce, folder or WORK_FOLDER))
         near, far = socket.socketpair()
         with far, ExitStack() as unless_started:
             unless_started.callback(near.close)
             window = Window(self._terms.limits.reply_mb << 20)
             unless_started.callback(window.close)
-            pidfd = self._ask(request, [far.fileno(), window.fd])
+            with self._lock:
+                if self._closed:
+                    raise SandboxClosed("the group is closed")
+                pidfd = self._answer(_ANSWER_SECONDS, json.dumps(request).encode(), [far.fileno(), window.fd])
             window.handed_over()
             unless_started.pop_all()
         ended, forget = self._has_ended, self._sessions.discard
@@ -125,12 +128,6 @@ class Group(Closing):
         poll = select.poll()
         poll.register(self._channel, 0)
         return bool(poll.poll(_LAST_BREATH_MILLISECONDS))
-
-    def _ask(self, request: SessionRequest, fds: list[int]) -> int:
-        with self._lock:
-            if self._closed:
-                raise SandboxClosed("the group is closed")
-            return self._answer(_ANSWER_SECONDS, json.dumps(asdict(request)).encode(), fds)
 
     def _admit(self, session: Session) -> None:
         self._sessions.add(session)
