@@ -47,12 +47,8 @@ class Artefact:
 
 @dataclass(frozen=True)
 class Observation:
-    """The outcome of one call.
-
-    - `ok`, `error`, `blocked` (refused before running), `timeout` and `memory` leave the session usable, unless it is
-      `broken`.
-    - `killed`: the session's process is gone. `protocol`: it sent bytes that are no reply, and was killed.
-    """
+    """The outcome of one call. `ok`, `error`, `blocked` (refused before running), `timeout` and `memory` leave the
+    session usable, unless it is `broken`. `killed`: its process is gone. `protocol`: what it sent is no reply."""
 
     status: Status
     text: str
@@ -148,26 +144,22 @@ class Meter:
             self._counts[name] += change
 
     @contextmanager
-    def queued(self) -> Iterator[None]:
-        """Count a call as waiting, around its wait for a slot."""
-        self.count("waiting")
+    def counting(self, name: Literal["running", "waiting"]) -> Iterator[None]:
+        """Count a call as running or waiting, as long as it is."""
+        self.count(name)
         try:
             yield
         finally:
-            self.count("waiting", -1)
+            self.count(name, -1)
 
-    def began(self, queue_seconds: float) -> None:
+    def queued(self, seconds: float) -> None:
         with self._lock:
-            self._counts["running"] += 1
-            self._queue.add(queue_seconds)
+            self._queue.add(seconds)
 
-    def ended(self, observation: Observation | None) -> None:
-        """Count the end of a call; None: by an exception of the host."""
+    def ended(self, observation: Observation) -> None:
         with self._lock:
-            self._counts["running"] -= 1
-            if observation is not None:
-                self._statuses[observation.status] += 1
-                self._calls.add(observation.seconds)
+            self._statuses[observation.status] += 1
+            self._calls.add(observation.seconds)
 
     def spawned(self, seconds: float) -> None:
         with self._lock:

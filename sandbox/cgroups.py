@@ -1,35 +1,26 @@
 """Delegated cgroup v2, used where there is one: the kernel then limits memory and tasks of a session as a whole.
 
-No tier needs it. It counts what rlimits cannot: files in memory, pipes and sockets beside the address space, and in the
-lite tier of an ordinary user the threads of this session instead of all that the user runs. A kernel that enforces
-limits in a cgroup wants its parent free of processes, and this module never moves the host's own: the host has to be
-started in a child of the delegated folder.
+No tier needs it. It counts what rlimits cannot: files in memory, pipes and sockets, and in the lite tier of an ordinary
+user the threads of this session alone. The host's own process is never moved.
 
-    delegated folder        cgroup.subtree_control: memory pids
+    delegated folder        cgroup.subtree_control: memory pids; no processes
     |-- host                this process (or elsewhere)
     `-- darkroom-<token>    one pool: TreeCgroup, locked as long as its host lives
         `-- session-<n>     one session: SessionCgroup
 """
 
-import fcntl
 import os
 import secrets
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from darkroom.sandbox.delegation import CgroupUnusable, find_folder, subtree_control
-from darkroom.sandbox.errors import (
-    CGROUP_VARIABLE,
-    DELEGATED_CGROUPS,
-    SandboxClosed,
-    SandboxError,
-    SandboxUnavailable,
-    remedy,
-)
+from darkroom.sandbox.delegation import SUBTREE_CONTROL, CgroupUnusable, find_folder, usable
+from darkroom.sandbox.errors import CGROUP_VARIABLE, SandboxClosed, SandboxError, SandboxUnavailable, remedy
+from darkroom.sandbox.folders import lock_or_close
 
 _PREFIX = "darkroom-"
 _ATTEMPTS = 8
@@ -40,21 +31,17 @@ _RETRY_SECONDS = 0.002
 def open_delegated(environment: Mapping[str, str]) -> "TreeCgroup | None":
     """A cgroup in what was delegated and works, else None. Raises SandboxUnavailable where a bad one is named."""
     try:
-        folder = _proved_folder(environment)
+        return _proved_tree(environment)
     except CgroupUnusable as error:
         if environment.get(CGROUP_VARIABLE):
-            raise SandboxUnavailable(f"{CGROUP_VARIABLE}: {error}. To do: {remedy(DELEGATED_CGROUPS)}") from error
+            raise SandboxUnavailable(f"{CGROUP_VARIABLE}: {error}. To do: {remedy(CGROUP_VARIABLE)}") from error
         return None
-    try:
-        return TreeCgroup(folder)
-    except OSError as error:
-        raise SandboxUnavailable(f"no cgroup can be made in {folder}, which worked before: {error}") from error
 
 
 def reason_for_none(environment: Mapping[str, str]) -> str | None:
     """Why `open_delegated` has none, for the doctor; None where it has one."""
     try:
-        _proved_folder(environment)
+        _proved_tree(environment).close()
     except CgroupUnusable as error:
         return str(error)
     return None
@@ -65,10 +52,12 @@ class TreeCgroup:
 
     def __init__(self, parent: Path) -> None:
         _remove_abandoned(parent)
-        self.folder, self._lock_fd = _new_locked_folder(parent)
+        self.folder, lock = _new_locked_folder(parent)
+        self._lock = ExitStack()
+        self._lock.callback(os.close, lock)
         self._counter = count(1)
         try:
-            _write(self.folder / "cgroup.subtree_control", subtree_control())
+            _write(self.folder / "cgroup.subtree_control", SUBTREE_CONTROL)
         except OSError:
             self.close()
             raise
@@ -89,10 +78,8 @@ class TreeCgroup:
 
     def close(self) -> None:
         """Kill every process of the tree and remove it. Raises SandboxError where a process outlives its kill."""
-        removed = _end_tree(self.folder)
-        if self._lock_fd >= 0:
-            os.close(self._lock_fd)
-            self._lock_fd = -1
+        with self._lock:
+            removed = _end_tree(self.folder)
         if not removed:
             seconds = f"{_TREE_END_SECONDS:g} s"
             raise SandboxError(f"{self.folder} cannot be removed {seconds} after its processes were killed")
@@ -121,23 +108,23 @@ class SessionCgroup:
         _remove_folder(self.folder, seconds=_SESSION_END_SECONDS)
 
 
-def _proved_folder(environment: Mapping[str, str]) -> Path:
+def _proved_tree(environment: Mapping[str, str]) -> TreeCgroup:
+    """A tree in which sessions can be limited. Raises CgroupUnusable."""
     folder = find_folder(environment)
-    try:
+    with usable(f"no limited cgroup can be made in {folder}"):
         tree = TreeCgroup(folder)
-    except OSError as error:
-        raise CgroupUnusable(f"no limited cgroup can be made in {folder}: {error}") from error
     try:
-        session = tree.folder / "trial"
-        _make_folder(session)
-        missing = [name for name in ("memory.max", "pids.max", "cgroup.kill") if not (session / name).exists()]
+        with usable(f"no session's cgroup can be made below {folder}"):
+            trial = tree.folder / "trial"
+            _make_folder(trial)
+            missing = [name for name in ("memory.max", "pids.max", "cgroup.kill") if not (trial / name).exists()]
+            _rmdir(trial)
         if missing:
             raise CgroupUnusable(f"a cgroup below {folder} has no {', '.join(missing)} (Linux 5.14 has all)")
-    except OSError as error:
-        raise CgroupUnusable(f"no session's cgroup can be made below {folder}: {error}") from error
-    finally:
+    except CgroupUnusable:
         tree.close()
-    return folder
+        raise
+    return tree
 
 
 def _new_locked_folder(parent: Path) -> tuple[Path, int]:
@@ -145,57 +132,46 @@ def _new_locked_folder(parent: Path) -> tuple[Path, int]:
     for _ in range(_ATTEMPTS):
         folder = parent / f"{_PREFIX}{secrets.token_hex(8)}"
         _make_folder(folder)
-        fd = _lock(folder)
-        if fd is not None and folder.exists():
-            return folder, fd
-        if fd is not None:  # another host took it for abandoned, between the two calls
+        with suppress(FileNotFoundError, BlockingIOError):  # another host took it for abandoned meanwhile
+            fd = _lock(folder)
+            if folder.exists():
+                return folder, fd
             os.close(fd)
     raise FileExistsError(f"every new folder in {parent} was taken away")
 
 
-def _lock(folder: Path) -> int | None:
-    try:
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(fd)
-        return None
-    return fd
-
-
 def _remove_abandoned(parent: Path) -> None:
     for folder in parent.glob(f"{_PREFIX}*"):
-        fd = _lock(folder)
-        if fd is not None:
+        with suppress(FileNotFoundError, BlockingIOError):  # it is just being removed, or its host lives
+            fd = _lock(folder)
             _end_tree(folder)
             os.close(fd)
 
 
+def _lock(folder: Path) -> int:
+    return lock_or_close(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+
+
 def _end_tree(folder: Path) -> bool:
-    with suppress(FileNotFoundError):  # it is gone, or the kernel is older than what `_proved_folder` accepts
+    with suppress(FileNotFoundError):  # it is gone, or the kernel is older than what `_proved_tree` accepts
         _write(folder / "cgroup.kill", "1")
-    deadline = time.monotonic() + _TREE_END_SECONDS
-    for child in folder.glob("*/"):
-        _remove_folder(child, seconds=max(deadline - time.monotonic(), 0))
-    return _remove_folder(folder, seconds=max(deadline - time.monotonic(), 0))
+    deadline, removed = time.monotonic() + _TREE_END_SECONDS, False
+    for each in (*folder.glob("*/"), folder):
+        removed = _remove_folder(each, seconds=deadline - time.monotonic())
+    return removed
 
 
 def _remove_folder(folder: Path, *, seconds: float) -> bool:
     """Remove a folder; False where a process is still in it after that time."""
     deadline = time.monotonic() + seconds
-    while True:
+    while folder.exists():
         try:
             _rmdir(folder)
-            return True
-        except FileNotFoundError:
-            return True
         except OSError:
             if time.monotonic() >= deadline:
-                return False
+                return not folder.exists()
             time.sleep(_RETRY_SECONDS)
+    return True
 
 
 def _make_folder(folder: Path) -> None:

@@ -1,24 +1,34 @@
 """Delegation of cgroup v2 to this process: by name, or by whoever started it.
 
-A folder is taken without being named only if it is the parent of this process's own cgroup, and is either marked by
-systemd (Delegate=yes sets the attribute `delegate`) or the top of what a container was given. To be allowed to write is
-no delegation: root may write everywhere, also where another manager keeps its own tree.
+Without a name a folder is taken only if it is the parent of this process's own cgroup, and either marked by systemd
+(Delegate=yes) or the top of what a container was given. Root may write everywhere: that is no delegation.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from darkroom.sandbox.errors import CGROUP_VARIABLE
 
 _CONTROLLERS = ("memory", "pids")
+SUBTREE_CONTROL = " ".join(f"+{name}" for name in _CONTROLLERS)
 _MARKS = ("user.delegate", "trusted.delegate")
 _OWN_PREFIX = "0::"
 
 
 class CgroupUnusable(Exception):
     """Why no limited cgroup can be made: a line of the doctor, or SandboxUnavailable where one was asked for."""
+
+
+@contextmanager
+def usable(what: str) -> Iterator[None]:
+    """An error of the operating system, raised within, is a CgroupUnusable that begins with `what`."""
+    try:
+        yield
+    except OSError as error:
+        raise CgroupUnusable(f"{what}: {error}") from error
 
 
 class CgroupMount(NamedTuple):
@@ -66,24 +76,18 @@ def delegated_parent(mount: CgroupMount) -> Path:
 
 def check_controllers(folder: Path) -> None:
     """Children get what stands in cgroup.subtree_control; what is only missing there is switched on."""
-    try:
-        available = _words(folder / "cgroup.controllers")
-        enabled = _words(folder / "cgroup.subtree_control")
-        n_processes = len(_words(folder / "cgroup.procs"))
-    except OSError as error:
-        raise CgroupUnusable(f"{folder} is no folder of cgroup v2: {error}") from error
-    missing = [name for name in _CONTROLLERS if name not in available]
-    if missing:
+    with usable(f"{folder} is no folder of cgroup v2"):
+        available, enabled, processes = (
+            (folder / f"cgroup.{name}").read_text(encoding="ascii").split()
+            for name in ("controllers", "subtree_control", "procs")
+        )
+    if missing := [name for name in _CONTROLLERS if name not in available]:
         raise CgroupUnusable(f"{folder} has no controller {' and '.join(missing)} (cgroup v1 may hold it)")
-    if n_processes:
+    if n_processes := len(processes):
         raise CgroupUnusable(f"{folder} holds {n_processes} processes, and a cgroup with processes limits no children")
-    if not enabled >= set(_CONTROLLERS):
-        try:
-            (folder / "cgroup.subtree_control").write_text(subtree_control())
-        except OSError as error:
-            raise CgroupUnusable(
-                f"memory and pids cannot be switched on for the children of {folder}: {error}"
-            ) from error
+    if not set(_CONTROLLERS) <= set(enabled):
+        with usable(f"memory and pids cannot be switched on for the children of {folder}"):
+            (folder / "cgroup.subtree_control").write_text(SUBTREE_CONTROL)
 
 
 def check_reach(folder: Path, mount: CgroupMount) -> None:
@@ -95,26 +99,15 @@ def check_reach(folder: Path, mount: CgroupMount) -> None:
         raise CgroupUnusable(f"this user may not move processes from {mount.own} to {folder}: {ancestor} is not theirs")
 
 
-def subtree_control() -> str:
-    return " ".join(f"+{name}" for name in _CONTROLLERS)
-
-
 def _attribute(folder: Path, name: str) -> bytes | None:
-    try:
+    with suppress(OSError):
         return os.getxattr(folder, name)
-    except OSError:
-        return None
-
-
-def _words(path: Path) -> set[str]:
-    return set(path.read_text(encoding="ascii").split())
+    return None
 
 
 def _read(path: str) -> str:
-    try:
+    with usable(f"{path} cannot be read"):
         return Path(path).read_text(encoding="utf-8", errors="surrogateescape")
-    except OSError as error:
-        raise CgroupUnusable(f"{path} cannot be read: {error}") from error
 
 
 def _unescape(field: str) -> str:

@@ -1,8 +1,5 @@
-"""One digest for all that determines what code observes in the sandbox, for the ledger, and the libraries in it.
-
-The code may import nine libraries, those that DARKROOM_SANDBOX_LIBRARIES adds, and what these require. All others are
-hidden, so that a row's code finds the same on every machine; the digest names them with their versions.
-"""
+"""One digest for all that determines what code observes in the sandbox, for the ledger, and the libraries in it: nine,
+those that DARKROOM_SANDBOX_LIBRARIES adds, and what these require. All others are hidden."""
 
 import hashlib
 import json

@@ -26,7 +26,6 @@ from darkroom.sandbox.process import BOOTSTRAP
 
 _PROBE_SECONDS = 60
 _PROBE = BOOTSTRAP + "from darkroom.sandbox._guest.probe import main; main()"
-_LANDLOCK_ABI = BOOTSTRAP + "from darkroom.sandbox._guest.probe import print_landlock_abi; print_landlock_abi()"
 _SESSIONS: dict[Tier, str] = {"full": "a session of the full tier", "lite": "a session of the lite tier"}
 
 
@@ -91,8 +90,8 @@ def describe_machine() -> str:
     system = f"{platform.system()} {platform.release()}, {platform.machine()}"
     if not sys.platform.startswith("linux"):
         return system
-    abi = _run_probe(_LANDLOCK_ABI)
-    return f"{system}, Landlock ABI {abi.stdout.strip() if abi.returncode == 0 else 'unknown'}"
+    probe = _run_probe()
+    return f"{system}, Landlock ABI {json.loads(probe.stdout)['landlock_abi'] if probe.returncode == 0 else 'unknown'}"
 
 
 def can_run(tier: Tier, findings: list[Finding]) -> bool:
@@ -100,12 +99,11 @@ def can_run(tier: Tier, findings: list[Finding]) -> bool:
 
 
 def _kernel_findings() -> list[Finding]:
-    if (probe := _run_probe(_PROBE)).returncode != 0:
+    if (probe := _run_probe()).returncode != 0:
         return [Finding("a working start", probe.stderr[-500:].strip() or f"the probe ended with {probe.returncode}")]
-    reasons: dict[str, str | None] = json.loads(probe.stdout)
-    return [Finding(protection, reason) for protection, reason in reasons.items()]
+    return [Finding(protection, reason) for protection, reason in json.loads(probe.stdout)["failures"].items()]
 
 
-def _run_probe(program: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-s", "-P", "-c", program, str(Path(__file__).parent)]
+def _run_probe() -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-s", "-P", "-c", _PROBE, str(Path(__file__).parent)]
     return subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False)

@@ -91,8 +91,6 @@ Tier = Literal["full", "lite"]
 which files exist on the host (not what is in them), and its disk use is not limited."""
 
 TIER_VARIABLE = "DARKROOM_SANDBOX_TIER"
-
-
 ECHO_VARIABLE = "DARKROOM_SANDBOX_ECHO"
 
 

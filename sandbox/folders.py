@@ -35,14 +35,20 @@ def _remove_abandoned(parent: str) -> None:
     for name in os.listdir(parent):
         folder = f"{parent}/{name}"
         with suppress(OSError):  # another user's, another pool's, or just removed
-            if not name.startswith(_PREFIX) or os.lstat(folder).st_uid != os.geteuid():
-                continue
-            lock = os.open(f"{folder}/{_LOCK}", os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if name.startswith(_PREFIX) and os.lstat(folder).st_uid == os.geteuid():
+                lock = lock_or_close(os.open(f"{folder}/{_LOCK}", os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC))
                 remove_tree(folder)
-            finally:
                 os.close(lock)
+
+
+def lock_or_close(fd: int) -> int:
+    """Lock an open file or folder until it is closed. Raises BlockingIOError where another process holds its lock."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
 
 
 def remove_when_unused(folder: str) -> None:

@@ -11,7 +11,7 @@ session's window, one after the other (`window`):
 An edit of the whole code is `[kind, null, difference]` (`_guest.differences`).
 
 A session is hostile: a length is checked before anything is read or allocated, values are counted before any is made,
-pixels are never decoded, and a reply that was forged or queued for another call fails on the nonce.
+and a reply that was forged or queued for another call fails on the nonce.
 """
 
 import json
@@ -103,21 +103,22 @@ def _max_values(limits: Limits) -> int:
 
 def parse_header(header: bytes, *, nonce: int, cap: int) -> int:
     """Length of the JSON that follows. Raises ProtocolViolation."""
-    if len(header) != HEADER.size:
-        raise ProtocolViolation("the reply is shorter than its header")
+    _require(len(header) == HEADER.size, "the reply is shorter than its header")
     answered, length = HEADER.unpack(header)
-    if answered != nonce:
-        raise ProtocolViolation("the reply answers another call")
-    if length > cap:
-        raise ProtocolViolation(f"the reply announces {length} bytes, at most {cap} are allowed")
+    _require(answered == nonce, "the reply answers another call")
+    _require(length <= cap, f"the reply announces {length} bytes, at most {cap} are allowed")
     return int(length)
+
+
+def _require(is_kept: bool, violation: str) -> None:
+    if not is_kept:
+        raise ProtocolViolation(violation)
 
 
 def parse_json(payload: bytes, *, max_values: int = 64) -> dict[str, object]:
     """A JSON object of untrusted origin. Raises ProtocolViolation, before it makes too many values."""
     try:
-        if _has_more_values(payload, max_values):
-            raise ProtocolViolation(f"the reply has more than {max_values} values")
+        _require(not _has_more_values(payload, max_values), f"the reply has more than {max_values} values")
         value: object = json.loads(payload.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError) as error:
         raise ProtocolViolation("the reply is not JSON") from error
@@ -139,14 +140,12 @@ def parse_reply(payload: bytes, limits: Limits, code: str = "") -> Reply:
     """Check every field of a reply to this code. Raises ProtocolViolation."""
     fields = parse_json(payload, max_values=_max_values(limits))
     status = _text(fields.get("status"), 16)
-    if status not in _GUEST_STATUSES:
-        raise ProtocolViolation("the reply has an unknown status")
+    _require(status in _GUEST_STATUSES, "the reply has an unknown status")
     error = fields.get("error")
     images = _rows(fields.get("images"), limits.max_images, _frame)
-    if sum(image.n_bytes for image in images) > limits.reply_mb << 20:
-        raise ProtocolViolation("the images of the reply are too large")
-    if any(image.width * image.height > limits.max_pixels for image in images):
-        raise ProtocolViolation("an image of the reply is too large")
+    n_bytes = [image.n_bytes for image in images]
+    _require(sum(n_bytes) <= limits.reply_mb << 20, "the images of the reply are too large")
+    _require(max(n_bytes, default=0) <= limits.max_pixels * _BYTES_PER_PIXEL, "an image of the reply is too large")
     return Reply(
         status=cast(Status, status),
         text=_shown(fields.get("text"), 2 * limits.output_chars + 256),
@@ -161,8 +160,7 @@ def parse_reply(payload: bytes, limits: Limits, code: str = "") -> Reply:
 def _rows(value: object, most: int, parse: Callable[[object, object, object], T]) -> tuple[T, ...]:
     if not isinstance(value, list):
         raise ProtocolViolation("a list of the reply is missing")
-    if len(value) > most:
-        raise ProtocolViolation("a list of the reply is too long")
+    _require(len(value) <= most, "a list of the reply is too long")
     rows: list[T] = []
     for row in value:
         if not isinstance(row, list) or len(row) != _CELLS:
@@ -192,8 +190,7 @@ class _Edits:
         earlier = self._shown_code if self._n_repairs else _shown(self._code, len(self._code))
         self._n_repairs += 1
         self._n_chars += sum(len(item) for item in items if isinstance(item, str))
-        if self._n_chars > MAX_CHANGED_CHARS:
-            raise ProtocolViolation("the edits of the reply are too large")
+        _require(self._n_chars <= MAX_CHANGED_CHARS, "the edits of the reply are too large")
         try:
             self._code = apply_difference(self._code, items)
         except DoesNotApply as error:
@@ -260,20 +257,21 @@ class Channel:
         """Exactly so many bytes. Raises TimeoutError, EOFError or ConnectionError."""
         parts, n_missing = [self._received], length - len(self._received)
         while n_missing > 0:
-            try:
+            with suppress(BlockingIOError):
                 part = self._stream.recv(_READ_BYTES, socket.MSG_DONTWAIT)
-            except BlockingIOError:
-                self._wait(select.POLLIN, rest)
-                continue
-            if not part:
-                raise EOFError
-            parts.append(part)
-            n_missing -= len(part)
+                if not part:
+                    raise EOFError
+                parts.append(part)
+                n_missing -= len(part)
             if n_missing > 0:
                 self._wait(select.POLLIN, rest)  # `rest` is asked however fast the parts come
         data = b"".join(parts)
         self._received = data[length:]
         return data[:length]
+
+    def read_frame(self, nonce: int, cap: int, rest: Rest) -> bytes:
+        """The JSON of a reply, at most `cap` bytes. Raises as `read` does, and ProtocolViolation."""
+        return self.read(parse_header(self.read(HEADER.size, rest), nonce=nonce, cap=cap), rest)
 
     def _wait(self, event: int, rest: Rest) -> None:
         """Wait until the socket is ready or `rest` wants to be asked again."""

@@ -9,24 +9,15 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import asdict
-from functools import partial
-from typing import Any
 
 from darkroom.sandbox._guest.messages import WORK_FOLDER, SessionRequest
-from darkroom.sandbox.errors import (
-    ImageUnreadable,
-    InputsTooLarge,
-    ResourcesExhausted,
-    SandboxClosed,
-    SandboxError,
-    machine_errors,
-)
+from darkroom.sandbox.errors import ImageUnreadable, InputsTooLarge, ResourcesExhausted, SandboxClosed, machine_errors
 from darkroom.sandbox.folders import remove_tree
-from darkroom.sandbox.process import Window, attest, is_doomed, open_parent
+from darkroom.sandbox.process import Window, is_doomed
 from darkroom.sandbox.session import Closing, GroupTerms, Session, off_loop
 
 _ANSWER_SECONDS = 30.0
@@ -44,7 +35,7 @@ class Group(Closing):
         self._sessions: set[Session] = set()  # strong: a forgotten session is a stopped process until the group ends
         self._spares: deque[Future[Session]] = deque()  # started and attested; they wait for their seed
         self._lock = threading.Lock()  # guards the channel: one request and its answer at a time
-        self._pidfd: int | None = None  # of the group's process, known from its first session on
+        self._pidfd = -1  # of the group's process, once it is ready
         self._closed = False
 
     @property
@@ -59,9 +50,8 @@ class Group(Closing):
     def wait_until_ready(self, seconds: float) -> None:
         """Wait for the group. Raises ImageUnreadable, InputsTooLarge, ResourcesExhausted or SandboxClosed."""
         try:
-            answer, _ = self._receive(seconds)
-            _check_answer(answer)
-        except SandboxError:
+            self._pidfd = self._answer(seconds)
+        except BaseException:
             self.close()
             raise
 
@@ -100,9 +90,9 @@ class Group(Closing):
             for session in list(self._sessions):
                 session.close()
             self._channel.close()  # the group process ends on its own
-            if self._pidfd is not None:
+            if self._pidfd >= 0:
                 os.close(self._pidfd)
-                self._pidfd = None
+                self._pidfd = -1
         if self._image_folder:
             remove_tree(self._image_folder)
         self._forget(self)
@@ -111,13 +101,16 @@ class Group(Closing):
     def _spawn(self) -> Session:
         started, nonce = time.monotonic(), secrets.randbits(64)
         folder = self._terms.new_folder()
-        request = SessionRequest(self._terms.next_slot(), nonce, folder or WORK_FOLDER)
+        request = asdict(SessionRequest(self._terms.next_slot(), nonce, folder or WORK_FOLDER))
         near, far = socket.socketpair()
         with far, ExitStack() as unless_started:
             unless_started.callback(near.close)
             window = Window(self._terms.limits.reply_mb << 20)
             unless_started.callback(window.close)
-            pidfd = self._ask(request, [far.fileno(), window.fd])
+            with self._lock:
+                if self._closed:
+                    raise SandboxClosed("the group is closed")
+                pidfd = self._answer(_ANSWER_SECONDS, json.dumps(request).encode(), [far.fileno(), window.fd])
             window.handed_over()
             unless_started.pop_all()
         ended, forget = self._has_ended, self._sessions.discard
@@ -130,61 +123,42 @@ class Group(Closing):
 
     def _has_ended(self) -> bool:
         """Check for the end of the group's own process: what was killed with it is not the code's doing."""
-        if self._pidfd is not None and is_doomed(self._pidfd):
+        if is_doomed(self._pidfd):
             return True
         poll = select.poll()
         poll.register(self._channel, 0)
         return bool(poll.poll(_LAST_BREATH_MILLISECONDS))
 
-    def _ask(self, request: SessionRequest, fds: list[int]) -> int:
-        with self._lock:
-            if self._closed:
-                raise SandboxClosed("the group is closed")
-            try:
-                socket.send_fds(self._channel, [json.dumps(asdict(request)).encode()], fds)
-            except OSError as error:
-                raise SandboxClosed("the group has ended") from error
-            answer, pidfds = self._receive(_ANSWER_SECONDS)
-            if pidfds and self._pidfd is None:
-                self._pidfd = open_parent(pidfds[0])
-        if not pidfds:
-            _check_answer(answer)
-            raise ResourcesExhausted("the descriptor of a session did not arrive", errno.EMFILE)
-        return pidfds[0]
-
     def _admit(self, session: Session) -> None:
-        seccomp = "seccomp" not in self._terms.switched_off
-        check = partial(attest, namespaces=self._terms.tier == "full", seccomp=seccomp)
         self._sessions.add(session)
         try:
-            session.wait_for_hello(check)
-            if self._terms.cgroup is not None:
-                session.confine(self._terms.cgroup)
+            session.admit()
+            if self._closed:  # while it was being started
+                raise SandboxClosed("the group is closed")
         except BaseException:
             session.close()
             raise
-        if self._closed:  # while it was being started
-            session.close()
-            raise SandboxClosed("the group is closed")
 
-    def _receive(self, seconds: float) -> tuple[dict[str, Any], list[int]]:
+    def _answer(self, seconds: float, request: bytes = b"", fds: Sequence[int] = ()) -> int:
+        """Send a request and receive the new session's pidfd; without a request that of the group, when it is ready."""
         self._channel.settimeout(seconds)
         try:
-            message, fds, _, _ = socket.recv_fds(self._channel, _MAX_MESSAGE, 1, socket.MSG_CMSG_CLOEXEC)
+            if request:
+                socket.send_fds(self._channel, [request], fds)
+            message, pidfds, _, _ = socket.recv_fds(self._channel, _MAX_MESSAGE, 1, socket.MSG_CMSG_CLOEXEC)
         except TimeoutError as error:
             raise SandboxClosed(f"the group did not answer within {seconds:.0f} s") from error
         except OSError as error:
             raise SandboxClosed("the group has ended") from error
         if not message:
             raise SandboxClosed("the group has ended")
-        return json.loads(message), fds
-
-
-def _check_answer(answer: dict[str, Any]) -> None:
-    """Raise the error that a group reports instead of starting itself or a session."""
-    if "unreadable" in answer:
-        raise ImageUnreadable(answer["unreadable"], answer["reason"])
-    if "too_large" in answer:
-        raise InputsTooLarge(f"the images of a group have {answer['too_large']}: give fewer or smaller ones")
-    if "exhausted" in answer:
-        raise ResourcesExhausted(answer["exhausted"], answer["errno"])
+        if pidfds:
+            return pidfds[0]
+        answer = json.loads(message)
+        if "unreadable" in answer:
+            raise ImageUnreadable(answer["unreadable"], answer["reason"])
+        if "too_large" in answer:
+            raise InputsTooLarge(f"the images of a group have {answer['too_large']}: give fewer or smaller ones")
+        if "exhausted" in answer:
+            raise ResourcesExhausted(answer["exhausted"], answer["errno"])
+        raise ResourcesExhausted("the descriptor of a process did not arrive", errno.EMFILE)

@@ -29,10 +29,10 @@ def open_inputs(images: Sequence[ImageInput], videos: Sequence[VideoInput], limi
     fds: list[int] = []
     try:
         for index, image in enumerate(images):
-            fds.append(_open(index, image))
+            _open(index, image, fds)
         for index, video in enumerate(videos):
             try:
-                fds.append(_open(index, video))
+                _open(index, video, fds)
             except ImageUnreadable as error:
                 raise SandboxError(f"video {index} cannot be opened: {error.reason}") from error
         if (n_bytes := sum(os.fstat(fd).st_size for fd in fds)) > limits.input_mb << 20:
@@ -57,20 +57,17 @@ def close_all(fds: Sequence[int]) -> None:
         os.close(fd)
 
 
-def _open(index: int, image: ImageInput) -> int:
+def _open(index: int, image: ImageInput, fds: list[int]) -> None:
+    """Open one more, which `open_inputs` closes should anything fail."""
     if isinstance(image, str | Path):
-        return _open_file(index, image)
-    fd = os.memfd_create("image", os.MFD_CLOEXEC)
-    try:
-        with os.fdopen(fd, "wb", closefd=False) as file:
-            if isinstance(image, bytes):
-                file.write(image)
-            else:
-                _save(index, image, file)
-    except BaseException:
-        os.close(fd)
-        raise
-    return fd
+        _open_file(index, image, fds)
+        return
+    fds.append(os.memfd_create("image", os.MFD_CLOEXEC))
+    with os.fdopen(fds[-1], "wb", closefd=False) as file:
+        if isinstance(image, bytes):
+            file.write(image)
+        else:
+            _save(index, image, file)
 
 
 def _save(index: int, image: Image.Image, file: IO[bytes]) -> None:
@@ -86,14 +83,12 @@ def _save(index: int, image: Image.Image, file: IO[bytes]) -> None:
         image.save(file, "TIFF")
 
 
-def _open_file(index: int, path: str | Path) -> int:
+def _open_file(index: int, path: str | Path, fds: list[int]) -> None:
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe must not make us wait
+        fds.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK))  # a pipe must not make us wait
     except OSError as error:
         if error.errno in _MACHINE_ERRORS:
             raise
         raise ImageUnreadable(index, str(error)) from error
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
+    if not stat.S_ISREG(os.fstat(fds[-1]).st_mode):
         raise ImageUnreadable(index, f"{path} is not a file")
-    return fd

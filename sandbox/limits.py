@@ -1,12 +1,10 @@
 """Limits of one session, and the clock that charges a call: its own work and waiting, never a wait for a busy CPU.
 
 A busy machine must not turn into timeouts: they would end up as labels in a data set. So the limit counts the CPU time
-of the process, or the wall clock less the time that the kernel made it wait in the run queue (`sched_info` of
-/proc/PID/schedstat, main thread), whichever is more. Code that sleeps is charged for sleeping.
+of the process, or the wall clock less the main thread's time in the run queue (/proc/PID/schedstat), whichever is more.
 
-The kernel adds a wait to that account when it is over. So where a process looks late but is ready to run, the verdict
-waits until it has run: by then the wait is accounted. A process whose main thread waits for another thread, which waits
-for a CPU, does not sleep: meanwhile CPU time alone counts.
+The kernel adds a wait to that account when it is over: where a process looks late but is ready to run, the verdict
+waits until it has run. While a main thread waits for another thread, which waits for a CPU, CPU time alone counts.
 """
 
 import os

@@ -59,10 +59,7 @@ class MetricsServer:
 
     def __init__(self, registry: CollectorRegistry, host: str, port: int) -> None:
         self._server, self._thread = start_http_server(port, host, registry)
-
-    @property
-    def port(self) -> int:
-        return int(self._server.server_port)
+        self.port: int = self._server.server_port
 
     def close(self) -> None:
         self._server.shutdown()

@@ -4,31 +4,23 @@ import os
 import resource
 import socket
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import count
-from typing import Any
 
 from darkroom.sandbox._guest.messages import IMAGE_FOLDER, WORK_FOLDER, GroupRequest, RepairMode, ScanMode
 from darkroom.sandbox._guest.names import check_names
 from darkroom.sandbox.calls import Meter, PoolStats, Slots, processes_below
 from darkroom.sandbox.cgroups import open_delegated
-from darkroom.sandbox.errors import (
-    SandboxClosed,
-    SandboxError,
-    Tier,
-    choose_echo,
-    choose_tier,
-    machine_errors,
-    require_extra,
-)
+from darkroom.sandbox.errors import SandboxClosed, SandboxError, choose_echo, choose_tier, machine_errors, require_extra
 from darkroom.sandbox.folders import make_scratch, remove_tree
 from darkroom.sandbox.group import Group
 from darkroom.sandbox.inputs import ImageInput, VideoInput, close_all, open_inputs, suffix_of
 from darkroom.sandbox.limits import Limits
-from darkroom.sandbox.process import ZygoteProcess
+from darkroom.sandbox.process import ZygoteProcess, attest
 from darkroom.sandbox.session import Closing, GroupTerms, off_loop
 
 _MAX_INPUTS = 64
@@ -65,17 +57,20 @@ class SandboxPool(Closing):
         repair: RepairMode = "small_model",
         echo: str | None = None,
         concurrency: int | None = None,
-        _switched_off: Iterable[str] = (),
+        _switched_off: Collection[str] = (),
     ) -> None:
         self.limits = limits or Limits()
-        self.tier: Tier = choose_tier(tier)
+        self.tier = choose_tier(tier)
+        self._switched_off = _switched_off  # for the positive control of the tests, and nothing else
         self._scan, self._repair, self._echo = scan, repair, choose_echo(echo)
         n_calls = concurrency or os.cpu_count() or 1
         self._meter = Meter()
         self._scratch: str | None = None
-        self._scratch_lock = -1
+        self._removal = ExitStack()
         if self.tier == "lite":
-            self._scratch, self._scratch_lock = make_scratch()
+            self._scratch, lock = make_scratch()
+            self._removal.callback(os.close, lock)
+            self._removal.callback(remove_tree, self._scratch)
         self._counter = count(1)
         self._groups: set[Group] = set()
         self._lock = threading.Lock()  # guards _zygote and _closed: groups are opened from several threads
@@ -85,15 +80,15 @@ class SandboxPool(Closing):
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         self._terms = GroupTerms(
             limits=self.limits,
-            tier=self.tier,
-            switched_off=frozenset(_switched_off),  # for the positive control of the tests, and nothing else
+            attest=partial(attest, namespaces=self.tier == "full", seccomp="seccomp" not in _switched_off),
             slots=Slots(n_calls),
             executor=ThreadPoolExecutor(n_calls + _MAX_SLEEPERS, thread_name_prefix="sandbox"),
             meter=self._meter,
             cgroup=open_delegated(os.environ),
             spawner=ThreadPoolExecutor(1, thread_name_prefix="sandbox-spawn"),
             next_slot=partial(next, self._counter),
-            new_folder=self._session_folder,  # its reference keeps the pool as long as a session lives
+            # its reference keeps the pool as long as a session lives
+            new_folder=partial(self._new_folder, "session", mode=0o700),
         )
         self._zygote = self._start()
 
@@ -129,7 +124,7 @@ class SandboxPool(Closing):
             require_extra("av", "video", "code about videos")
         limits = limits or self.limits
         fds = open_inputs(images, videos, limits)
-        folder = self._new_folder("inputs") if self._scratch else None
+        folder = self._new_folder("inputs")
         try:
             request = GroupRequest(
                 limits=asdict(limits),
@@ -177,32 +172,26 @@ class SandboxPool(Closing):
                 self._terms.cgroup.close()
             self._terms.executor.shutdown(wait=False)  # what waits in it ends at once, with an observation
             self._terms.spawner.shutdown(wait=False, cancel_futures=True)
-            if self._scratch and self._scratch_lock >= 0:
-                remove_tree(self._scratch)
-                os.close(self._scratch_lock)
-                self._scratch_lock = -1
+            self._removal.close()
 
     @machine_errors()
     def _start(self) -> ZygoteProcess:
         self._meter.count("trees_started")
-        home = WORK_FOLDER if self.tier == "full" else self._new_folder("warm")
-        return ZygoteProcess(self.tier, home=home, scratch=self._scratch, switched_off=self._terms.switched_off)
+        home = self._new_folder("warm") or WORK_FOLDER
+        return ZygoteProcess(self.tier, home=home, scratch=self._scratch, switched_off=self._switched_off)
 
     def _open_group(self, request: GroupRequest, fds: list[int]) -> socket.socket:
         if self._closed:
             raise SandboxClosed("the pool is closed")
         near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with far:
-            try:
-                self._send(asdict(request), [far.fileno(), *fds])
-            except BaseException:
-                near.close()
-                raise
+        with far, ExitStack() as unless_sent:
+            unless_sent.callback(near.close)
+            self._send(request, [far.fileno(), *fds])
+            unless_sent.pop_all()
         return near
 
-    def _send(self, request: dict[str, Any], fds: list[int]) -> None:
+    def _send(self, request: GroupRequest, fds: list[int]) -> None:
         try:
-            self._zygote.wait_until_ready()
             self._zygote.send(request, fds)
         except SandboxError as error:
             if self._closed:
@@ -211,13 +200,12 @@ class SandboxPool(Closing):
                 raise
             self._zygote.close()  # the tree has died: one new tree, and no more
             self._zygote = self._start()
-            self._zygote.wait_until_ready()
             self._zygote.send(request, fds)
 
-    def _session_folder(self) -> str | None:
-        return self._new_folder("session", mode=0o700) if self._scratch else None
-
-    def _new_folder(self, kind: str, *, mode: int = 0o755) -> str:
+    def _new_folder(self, kind: str, *, mode: int = 0o755) -> str | None:
+        """A folder of the host, in the lite tier."""
+        if self._scratch is None:
+            return None
         folder = f"{self._scratch}/{kind}-{next(self._counter)}"
         os.mkdir(folder)
         os.chmod(folder, mode)  # whatever the umask says

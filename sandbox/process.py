@@ -19,8 +19,8 @@ from typing import IO, Any
 
 from PIL import Image
 
-from darkroom.sandbox._guest.messages import ZygoteConfig
-from darkroom.sandbox._guest.proc import uid_range
+from darkroom.sandbox._guest.messages import GroupRequest, ZygoteConfig
+from darkroom.sandbox._guest.proc import proc_fields as proc_fields, uid_range
 from darkroom.sandbox.digest import added_libraries, importable_modules
 from darkroom.sandbox.errors import SandboxClosed, SandboxError, SandboxUnavailable, Tier, advice
 
@@ -55,7 +55,7 @@ _END_SECONDS = 10.0
 
 
 class ZygoteProcess:
-    """Construction returns at once; `wait_until_ready` waits."""
+    """Construction returns at once; the first `send` waits."""
 
     def __init__(self, tier: Tier, *, home: str, scratch: str | None = None, switched_off: Iterable[str] = ()) -> None:
         if not sys.platform.startswith("linux"):
@@ -75,6 +75,7 @@ class ZygoteProcess:
             stderr=self._errors,
             start_new_session=True,  # what a terminal or Slurm sends to the host's group is the host's to decide on
         )
+        self.pid = self._process.pid
         far_end.close()
         listed, importable = importable_modules(added_libraries())
         config = ZygoteConfig(
@@ -91,15 +92,10 @@ class ZygoteProcess:
         self._ready = False
 
     @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    @property
     def ended(self) -> bool:
         return self._process.poll() is not None
 
-    def wait_until_ready(self) -> None:
-        """Wait for the zygote. Raises SandboxUnavailable with the missing protection, the reason and the remedy."""
+    def _wait_until_ready(self) -> None:
         if self._ready:
             return
         self._control.settimeout(_START_SECONDS)
@@ -117,9 +113,11 @@ class ZygoteProcess:
             raise SandboxUnavailable(advice(answer.get("missing", "a working start"), reason, self._tier))
         self._ready = True
 
-    def send(self, message: dict[str, Any], fds: Sequence[int]) -> None:
+    def send(self, request: GroupRequest, fds: Sequence[int]) -> None:
+        """Wait for the zygote and send. Raises SandboxClosed where it has ended, SandboxUnavailable with what to do."""
+        self._wait_until_ready()
         try:
-            socket.send_fds(self._control, [json.dumps(message).encode()], fds)
+            socket.send_fds(self._control, [json.dumps(asdict(request)).encode()], fds)
         except OSError as error:
             raise SandboxClosed("the zygote has ended") from error
 
@@ -171,24 +169,6 @@ def pid_of(pidfd: int) -> int:
         return int(proc_fields(f"/proc/self/fdinfo/{pidfd}")["Pid"])
     except (OSError, KeyError, ValueError) as error:
         raise SandboxError(f"a session cannot be checked through /proc: {error}; nothing was run") from error
-
-
-def proc_fields(path: str) -> dict[str, str]:
-    """A file of /proc that consists of `name: value` lines."""
-    with open(path, encoding="utf-8", errors="replace") as lines:
-        return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
-
-
-def open_parent(pidfd: int) -> int | None:
-    """A pidfd of its parent, which the caller closes; None where the process or the parent has ended."""
-    try:
-        parent = os.pidfd_open(int(proc_fields(f"/proc/{pid_of(pidfd)}/status")["PPid"]))
-    except (OSError, ValueError):
-        return None
-    if has_ended(pidfd):  # then the pid may have been another process
-        os.close(parent)
-        return None
-    return parent
 
 
 def is_doomed(pidfd: int) -> bool:

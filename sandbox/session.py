@@ -16,20 +16,12 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from darkroom.sandbox._guest.messages import HEADER, INTERRUPT
+from darkroom.sandbox._guest.messages import INTERRUPT
 from darkroom.sandbox.calls import Meter, Observation, ShownImage, Slots, Status, Turn
 from darkroom.sandbox.cgroups import SessionCgroup, TreeCgroup
-from darkroom.sandbox.errors import ProtocolViolation, SandboxClosed, SandboxError, Tier
+from darkroom.sandbox.errors import ProtocolViolation, SandboxClosed, SandboxError
 from darkroom.sandbox.folders import remove_tree
-from darkroom.sandbox.frames import (
-    MAX_CODE_BYTES,
-    Channel,
-    encode_request,
-    parse_header,
-    parse_json,
-    parse_reply,
-    reply_cap,
-)
+from darkroom.sandbox.frames import MAX_CODE_BYTES, Channel, encode_request, parse_json, parse_reply, reply_cap
 from darkroom.sandbox.limits import Deadline, Limits, ProcessClock, Starved, wall_deadline
 from darkroom.sandbox.process import END_MILLISECONDS, Window, has_ended, pid_of
 
@@ -48,8 +40,8 @@ class GroupTerms:
     """Terms that a group and its sessions take over from their pool."""
 
     limits: Limits
-    tier: Tier
-    switched_off: frozenset[str]
+    attest: Callable[[int], None]
+    """Checks the lock-down of the process with this pidfd."""
     slots: Slots
     executor: Executor
     """Runs the calls of event loops."""
@@ -114,34 +106,31 @@ class Session(Closing):
         self._pidfd_lock = threading.Lock()  # guards the descriptor: `close` kills while a call holds _lock
         self._cgroup: SessionCgroup | None = None
         self._ended: str | None = None
-        self._closing = self._lost = False
+        self._closing = False
+        self.lost = False
+        """The session ended for no reason of the code's, so that its last observation says nothing of the code: the
+        sandbox's own processes ended, or the call reached `Limits.wall_seconds` because the machine was busy."""
 
     @property
     def alive(self) -> bool:
         """False once it was closed or an observation was `broken`."""
         return self._ended is None
 
-    @property
-    def lost(self) -> bool:
-        """The session ended for no reason of the code's, so that its last observation says nothing of the code: the
-        sandbox's own processes ended, or the call reached `Limits.wall_seconds` because the machine was busy."""
-        return self._lost
-
     def run(self, code: str) -> Observation:
         """Run the code in this session. What goes wrong in it is in the observation; nothing is raised for it. The
         clock starts when one of the pool's slots is free. In a session that has ended the status is `killed`."""
         meter, called_at = self._terms.meter, time.monotonic()
         with self._lock:
-            with meter.queued():
+            with meter.counting("waiting"):
                 turn = self._terms.slots.wait(self._is_over)
-            meter.began(time.monotonic() - called_at)
-            observation = None
-            try:
-                observation = self._observe(code, turn)
-                return observation
-            finally:
-                turn.end()
-                meter.ended(observation)
+            meter.queued(time.monotonic() - called_at)
+            with meter.counting("running"):
+                try:
+                    observation = self._observe(code, turn)
+                finally:
+                    turn.end()
+            meter.ended(observation)
+            return observation
 
     async def arun(self, code: str) -> Observation:
         """Run code off the event loop; the threads that it takes are limited, however many rollouts wait."""
@@ -151,23 +140,22 @@ class Session(Closing):
             return self.run(code)
         return await asyncio.wrap_future(call)
 
-    def wait_for_hello(self, check: Callable[[int], None]) -> None:
-        """Read the session's first frame and check its process. Raises SandboxError where it is not locked down."""
+    def admit(self) -> None:
+        """Read the first frame, check and stop the process, and let a delegated cgroup limit it as a whole, beside its
+        own rlimits. Raises SandboxError where it is not locked down."""
         deadline = wall_deadline(_START_SECONDS)
         try:
-            length = parse_header(self._channel.read(HEADER.size, deadline), nonce=self._nonce, cap=_MAX_HELLO_BYTES)
-            hello = parse_json(self._channel.read(length, deadline))
+            hello = parse_json(self._channel.read_frame(self._nonce, _MAX_HELLO_BYTES, deadline))
         except (TimeoutError, EOFError, ConnectionError) as error:
             raise SandboxClosed("the session ended before it was ready") from error
         if hello.get("ready") is not True:
             raise SandboxError(f"a session could not be locked down; nothing was run: {hello.get('failed')}")
-        check(self._pidfd)
+        terms, limits = self._terms, self._limits
+        terms.attest(self._pidfd)
         self._signal(signal.SIGSTOP)
-
-    def confine(self, tree: TreeCgroup) -> None:
-        """Let the kernel limit the stopped session's memory and threads as a whole, beside its own rlimits."""
-        n_bytes = self._limits.memory_mb + self._limits.disk_mb + self._limits.reply_mb + _WARM_MB << 20
-        self._cgroup = tree.add(pid_of(self._pidfd), memory_bytes=n_bytes, max_tasks=_MAX_TASKS)
+        if terms.cgroup is not None:
+            n_bytes = limits.memory_mb + limits.disk_mb + limits.reply_mb + _WARM_MB << 20
+            self._cgroup = terms.cgroup.add(pid_of(self._pidfd), memory_bytes=n_bytes, max_tasks=_MAX_TASKS)
 
     def start(self, *, seed: int) -> bool:
         """Tell a waiting session its seed, which it reads with its first call. False: it has ended meanwhile."""
@@ -212,7 +200,7 @@ class Session(Closing):
         try:
             observation = self._exchange(code, started, turn)
         except Starved:
-            self._lost = True
+            self.lost = True
             return self._end("killed", "SessionEnded: this machine was too busy to run the call", started)
         except TimeoutError:
             seconds = time.monotonic() - started
@@ -236,8 +224,8 @@ class Session(Closing):
         deadline = Deadline(self._clock, self._limits, lambda: self._signal(INTERRUPT), turn.note)
         self._signal(signal.SIGCONT)
         self._channel.send(request, deadline)
-        length = parse_header(self._channel.read(HEADER.size, deadline), nonce=nonce, cap=reply_cap(self._limits))
-        reply = parse_reply(self._channel.read(length, deadline), self._limits, code)
+        payload = self._channel.read_frame(nonce, reply_cap(self._limits), deadline)
+        reply = parse_reply(payload, self._limits, code)
         pixels = self._window.read([(frame.width, frame.height) for frame in reply.images])
         images = tuple(ShownImage(image, frame.name) for image, frame in zip(pixels, reply.images, strict=True))
         return Observation(**vars(reply) | {"images": images, "seconds": time.monotonic() - started})
@@ -250,8 +238,8 @@ class Session(Closing):
     def _reason_of_end(self) -> tuple[Status, str]:
         if self._cgroup is not None and self._cgroup.n_memory_kills:
             return "memory", "MemoryError: the kernel ended the session, which used more than its memory"
-        self._lost = not self._closing and self._tree_ended()
-        whose = "the sandbox's own processes" if self._lost else "the process of the session"
+        self.lost = not self._closing and self._tree_ended()
+        whose = "the sandbox's own processes" if self.lost else "the process of the session"
         return "killed", f"SessionEnded: {whose} ended"
 
     def _end(self, status: Status, error: str, started: float) -> Observation:

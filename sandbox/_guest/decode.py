@@ -1,9 +1,7 @@
 """Decodes a prompt's images once, in a child that is locked down like a session: an image file is hostile input.
 
-The child writes raw pixels into memory files that the group made, and one line of JSON per image: its shape, or
-`reason`, the defect of the image, or `exhausted`, the resource that this machine lacked, which says nothing of the
-image. The group then seals the files, so that no session can change what another sees, and puts the originals where the
-code will find them.
+The child writes raw pixels into memory files that the group made, and a line of JSON per image: its shape, its defect
+(`reason`), or what this machine lacked (`exhausted`). The group then seals the files against its own sessions.
 """
 
 import errno
@@ -70,7 +68,7 @@ def decode_in_child(cage: lockdown.Cage, targets: Sequence[Target], report_fd: i
             n_pixels += n_image_pixels
             _say(report_fd, report)
     except Exception as error:  # noqa: BLE001 - no image was at work: whatever it is, it is the machine's
-        _say(report_fd, _exhausted(error))
+        _say(report_fd, exhausted(error))
     finally:
         os._exit(0)
 
@@ -99,16 +97,16 @@ def _decode_one(target: Target, limits: Limits, n_pixels: int) -> tuple[dict[str
         return {"reason": "it is in no format that Pillow knows"}, 0
     except Exception as error:  # noqa: BLE001 - whatever a broken file makes a decoder raise
         # decoders raise OSError as well, but only the kernel gives it a number
-        is_numbered = isinstance(error, OSError) and error.errno is not None
-        is_pillows = isinstance(error, OSError) and str(error).startswith(_PILLOW_OUT_OF_MEMORY)
-        if is_numbered or is_pillows or is_out_of_memory(error):
-            return _exhausted(error), 0
+        is_known = isinstance(error, OSError) and (error.errno or str(error).startswith(_PILLOW_OUT_OF_MEMORY))
+        if is_known or is_out_of_memory(error):
+            return exhausted(error), 0
         return {"reason": f"{type(error).__name__}: {error}"[:MAX_REASON]}, 0
 
 
-def _exhausted(error: Exception) -> dict[str, Any]:
-    reason = str(error) or "not enough memory"
-    return {"exhausted": f"{type(error).__name__}: {reason}"[:MAX_REASON], "errno": getattr(error, "errno", None)}
+def exhausted(error: Exception) -> dict[str, Any]:
+    """Report a lack of this machine, with the number that the kernel gave it."""
+    number = getattr(error, "errno", errno.ENOMEM if is_out_of_memory(error) else None)
+    return {"exhausted": f"{type(error).__name__}: {str(error) or 'not enough memory'}"[:MAX_REASON], "errno": number}
 
 
 def _say(fd: int, report: dict[str, Any]) -> None:
@@ -162,11 +160,6 @@ class RefusedInput(Exception):
         self.answer = answer
 
 
-def exhausted(reason: str, number: int | None = None) -> RefusedInput:
-    """Report a lack of this machine, with the error number where the kernel gave one."""
-    return RefusedInput(exhausted=reason, errno=number)
-
-
 class _Report(NamedTuple):
     format: str
     mode: str
@@ -212,7 +205,7 @@ def _ask_child(cage: lockdown.Cage, proc: Proc, targets: list[Target]) -> list[_
     try:
         report = _read_all(reading, Deadline(clock, limits))
     except TimeoutError:
-        raise exhausted(f"decoding took more than {limits.seconds:.0f} s") from None
+        raise RefusedInput(exhausted=f"decoding took more than {limits.seconds:.0f} s", errno=None) from None
     finally:
         os.kill(pid, signal.SIGKILL)  # too late to change how it ended, where it has
         ended = -os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -227,8 +220,7 @@ def _read_all(fd: int, rest: Callable[[], float]) -> bytes:
     while len(report) <= _MAX_REPORT:
         # time is up only for what is not there yet, however late a busy machine lets this process look
         if select.select([fd], [], [], 0)[0] or select.select([fd], [], [], rest())[0]:
-            part = os.read(fd, _MAX_REPORT)
-            if not part:
+            if not (part := os.read(fd, _MAX_REPORT)):
                 break
             report += part
     return report
@@ -239,7 +231,7 @@ def _checked_reports(lines: list[bytes], n_images: int, ended: int) -> list[_Rep
     reports: list[_Report] = []
     for index in range(n_images):
         if index == len(lines) and ended not in _CRASHES:
-            raise exhausted("the decoder was killed", errno.ENOMEM)
+            raise RefusedInput(exhausted="the decoder was killed", errno=errno.ENOMEM)
         try:
             reports.append(_checked_report(json.loads(lines[index]), index))
         except (ValueError, KeyError, TypeError, IndexError, RecursionError):
@@ -250,7 +242,7 @@ def _checked_reports(lines: list[bytes], n_images: int, ended: int) -> list[_Rep
 def _checked_report(report: Any, index: int) -> _Report:
     if "exhausted" in report:
         number = report["errno"]
-        raise exhausted(_short(report["exhausted"]), number if type(number) is int else None)
+        raise RefusedInput(exhausted=_short(report["exhausted"]), errno=number if type(number) is int else None)
     if "too_large" in report:
         raise RefusedInput(too_large=_short(report["too_large"]))
     if "reason" in report:
@@ -286,9 +278,6 @@ def _sealed(fd: int, n_bytes: int) -> int:
 def _copy(source_fd: int, path: str) -> None:
     size, n_copied = os.fstat(source_fd).st_size, 0
     with open(path, "wb") as file:
-        while n_copied < size:
-            sent = os.sendfile(file.fileno(), source_fd, n_copied, size - n_copied)
-            if sent == 0:
-                break
+        while sent := os.sendfile(file.fileno(), source_fd, n_copied, size - n_copied):
             n_copied += sent
     os.chmod(path, 0o444)

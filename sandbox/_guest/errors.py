@@ -1,6 +1,5 @@
 """Errors as the model sees them (type, message and the line of its own code, without the sandbox's frames),
-and the interruption of code whose time is up, with the session's state left whole.
-"""
+and the interruption of code whose time is up, with the session's state left whole."""
 
 import _signal  # type: ignore[import-not-found]
 import linecache

@@ -2,14 +2,6 @@
 
 Runs in a fresh interpreter with a scrubbed environment: no host memory, secret or ground truth is in reach. A failure
 on the way is sent to the host as {"missing": protection, "reason": ...}.
-
-`import` finds Python's own modules, the libraries that the host allows, and files of the code's own:
-
-    import torch
-    ModuleNotFoundError: No module named 'torch' in the sandbox, which has numpy, PIL, cv2, …
-
-Other libraries of the environment are as if they were not installed, for the allowed ones, too: some do another thing
-where an optional one is there. This is order and no protection: the files can be read.
 """
 
 import json
@@ -42,16 +34,15 @@ INSTEAD = {
 
 
 class LibraryFinder:
-    """Takes the place of Python's finder for files."""
+    """Finds Python's own modules, the libraries that the host allows, and the code's own. Others are as if not
+    installed, for the allowed ones, too: some do another thing where an optional one is there. This is order and no
+    protection: the files can be read."""
 
     def __init__(self, listed: Sequence[str], allowed: Iterable[str]) -> None:
         self._told = ", ".join(listed)
         self._allowed = {*allowed, *sys.stdlib_module_names}
         pythons_own = os.path.dirname(os.__file__)
         self._folders = {*sys.path, *map(os.path.realpath, sys.path)} - {pythons_own, f"{pythons_own}/lib-dynload"}
-
-    def install(self) -> None:
-        sys.meta_path[:] = [BuiltinImporter, FrozenImporter, self]
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -165,24 +156,22 @@ def _enter(control: socket.socket, config: ZygoteConfig, user_namespace: _UserNa
         syscalls.die_with_parent()
         syscalls.mount_tmpfs(WORK_FOLDER, "size=32m")  # matplotlib wants to write while it is imported
     os.mkdir(os.environ["TMPDIR"])
-    LibraryFinder(config.libraries, config.importable).install()
+    sys.meta_path[:] = [BuiltinImporter, FrozenImporter, LibraryFinder(config.libraries, config.importable)]
     from darkroom.sandbox._guest.zygote import serve  # the libraries are imported only behind the namespaces
 
     serve(control, config, _identity(user_namespace.uids, namespaces=config.namespaces), proc)
 
 
 def _enter_namespaces(config: ZygoteConfig, user_namespace: _UserNamespace) -> None:
-    if user_namespace.uids and may_mount():  # root builds the tree while it can still read every library
-        with _required("mount namespaces"):
+    with _required("mount namespaces"):
+        if user_namespace.uids and may_mount():  # root builds the tree while it can still read every library
             syscalls.unshare(syscalls.CLONE_NEWNS)
             build_root(config.read_only)
-        user_namespace.enter()
-        _become_root_of_namespace()
-        with _required("mount namespaces"):
+            user_namespace.enter()
+            _become_root_of_namespace()
             syscalls.unshare(syscalls.CLONE_NEWNS)
-    else:  # an ordinary user, or root of a container that may not mount
-        user_namespace.enter()
-        with _required("mount namespaces"):
+        else:  # an ordinary user, or root of a container that may not mount
+            user_namespace.enter()
             syscalls.unshare(syscalls.CLONE_NEWNS)
             build_root(config.read_only, _become_root_of_namespace if user_namespace.uids else None)
     with _required("pid, network, ipc, uts and cgroup namespaces"):
@@ -216,9 +205,6 @@ def _end_with_host(host_pidfd: int, zygote: int, scratch: str | None) -> None:
 
 
 def _report(control: socket.socket, error: BaseException) -> None:
-    if isinstance(error, MissingProtection):
-        message = dict(zip(("missing", "reason"), error.args, strict=True))
-    else:
-        message = {"missing": "a working start", "reason": brief(error)}
+    missing, reason = error.args if isinstance(error, MissingProtection) else ("a working start", brief(error))
     with suppress(OSError):  # the host is gone: no reader is left
-        control.send(json.dumps(message).encode())
+        control.send(json.dumps({"missing": missing, "reason": reason}).encode())

@@ -1,8 +1,5 @@
-"""The file system that the code sees, and the lock-down of a session or a decoder.
-
-The root holds the interpreter and libraries read-only, four devices, nothing else of the host. A locked process has
-given up, for good, everything that it does not need; the order of the steps matters and is explained.
-"""
+"""The file system that the code sees, and the lock-down of a session or a decoder; why its steps come in this order:
+docs/sandbox_security.md."""
 
 import os
 import resource
@@ -15,50 +12,41 @@ from darkroom.sandbox._guest.messages import IMAGE_FOLDER, WORK_FOLDER, Identity
 from darkroom.sandbox._kernel import landlock, seccomp, syscalls
 from darkroom.sandbox.limits import Limits
 
-_DEVICES = ("null", "zero", "urandom", "random")
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
 _PASSWD = f"sandbox:x:1000:1000::{WORK_FOLDER}:/bin/false\n"
 _GROUP = "sandbox:x:1000:\n"
 _SIZE = "size=16m,mode=755,nr_inodes=8192"
 
 
 def build_root(read_only: list[str], change_user: Callable[[], None] | None = None) -> None:
-    """Replace the root of this mount namespace. Raises OSError.
-
-    `change_user`: called when the folders are open, which the new user may not enter.
-    """
+    """Replace the root of this mount namespace. Raises OSError. `change_user` is called when the folders are open, for
+    the new user may not enter them."""
     syscalls.mount("none", "/", flags=syscalls.MS_REC | syscalls.MS_PRIVATE)
     present = [path for path in read_only if os.path.exists(path) and not os.path.islink(path)]
-    sources = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in present}
-    devices = {name: os.open(f"/dev/{name}", os.O_PATH | os.O_CLOEXEC) for name in _DEVICES}
+    sources = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in (*present, *_DEVICES)}
     if change_user:
         change_user()
     # what the new root covers is reached through the descriptors opened above
     new_root = "/mnt" if os.path.isdir("/mnt") else "/tmp"
     syscalls.mount_tmpfs(new_root, _SIZE, executable=True)
     for path, fd in sources.items():
-        _show(fd, new_root + path)
+        _show(fd, new_root + path, is_device=path in _DEVICES)
     _copy_links(read_only, new_root)
-    for folder in ("/dev", "/etc", WORK_FOLDER, IMAGE_FOLDER):
+    for folder in ("/etc", WORK_FOLDER, IMAGE_FOLDER):
         os.makedirs(new_root + folder, mode=0o755, exist_ok=True)
-    for name, fd in devices.items():
-        Path(f"{new_root}/dev/{name}").touch()
-        syscalls.mount(_by_descriptor(fd), f"{new_root}/dev/{name}", flags=syscalls.MS_BIND)
-        syscalls.make_read_only(f"{new_root}/dev/{name}", executable=False, device=True)
     Path(f"{new_root}/etc/passwd").write_text(_PASSWD, encoding="utf-8")
     Path(f"{new_root}/etc/group").write_text(_GROUP, encoding="utf-8")
     if not os.path.lexists(f"{new_root}/tmp"):  # an interpreter may live below /tmp: see `open_tmp`
         os.symlink(f"{WORK_FOLDER}/.tmp", f"{new_root}/tmp")
-    for fd in (*sources.values(), *devices.values()):
+    for fd in sources.values():
         os.close(fd)
     syscalls.pivot_root(new_root)
     syscalls.make_read_only("/", below=False)  # its owner is the code's own uid where an ordinary user runs the pool
 
 
 def open_tmp() -> None:
-    """Make /tmp writable in a session, in whose mount namespace it is called: the symlink, or its folder mounted.
-
-    What lies below /tmp, as an interpreter may, is shown there as before.
-    """
+    """Make /tmp writable in a session, in whose mount namespace it is called: the symlink, or its folder mounted. What
+    lies below /tmp, as an interpreter may, is shown there as before."""
     if os.path.islink("/tmp"):
         return
     own = f"{WORK_FOLDER}/.tmp"
@@ -76,18 +64,14 @@ def _copy_links(paths: list[str], new_root: str) -> None:
             os.symlink(os.readlink(path), new_root + path)
 
 
-def _show(fd: int, target: str) -> None:
-    if os.path.isdir(_by_descriptor(fd)):
-        os.makedirs(target, mode=0o755, exist_ok=True)
-    else:
-        os.makedirs(os.path.dirname(target), mode=0o755, exist_ok=True)
+def _show(fd: int, target: str, *, is_device: bool) -> None:
+    source = f"/proc/self/fd/{fd}"
+    is_folder = os.path.isdir(source)
+    os.makedirs(target if is_folder else os.path.dirname(target), mode=0o755, exist_ok=True)
+    if not is_folder:
         Path(target).touch()
-    syscalls.mount(_by_descriptor(fd), target, flags=syscalls.MS_BIND | syscalls.MS_REC)
-    syscalls.make_read_only(target)
-
-
-def _by_descriptor(fd: int) -> str:
-    return f"/proc/self/fd/{fd}"
+    syscalls.mount(source, target, flags=syscalls.MS_BIND | syscalls.MS_REC)
+    syscalls.make_read_only(target, executable=not is_device, device=is_device)
 
 
 _STACK_BYTES = 16 << 20
@@ -120,7 +104,7 @@ class Cage:
 def lock_down(cage: Cage, kept_fds: set[int]) -> None:
     """Lock down all but the system calls, which come last (`seal`). Of the descriptors only these stay open."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    uid = cage.identity.uid_of(cage.slot) if cage.identity.is_root else 0
+    uid = cage.identity.uid_of(cage.slot)
     _prepare_work_folder(cage, uid)
     null = os.open("/dev/null", os.O_RDWR)
     for standard in (0, 1, 2):
@@ -167,9 +151,8 @@ def _prepare_work_folder(cage: Cage, uid: int) -> None:
 
 
 def _set_rlimits(cage: Cage) -> None:
-    n_threads = _THREADS_PER_UID if cage.identity.is_root else _THREADS_OF_SHARED_UID
     limits = {
-        resource.RLIMIT_NPROC: n_threads,
+        resource.RLIMIT_NPROC: _THREADS_PER_UID if cage.identity.is_root else _THREADS_OF_SHARED_UID,
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_FSIZE: cage.limits.file_mb << 20,
         resource.RLIMIT_NOFILE: _OPEN_FILES,

@@ -1,8 +1,5 @@
-"""Pools and processes of multiprocessing as threads of this process: the sandbox starts no other.
-
-The same calls give the same results, but for what a process keeps to itself (globals, a crash). The first use says so.
-Left out: shared_memory, and ending a process before its time.
-"""
+"""Pools and processes of multiprocessing as threads of this process: the sandbox starts no other, as a note says.
+Left out: shared_memory, and ending a process before its time."""
 
 import concurrent.futures
 import concurrent.futures.process

@@ -1,13 +1,11 @@
-"""Reads of /proc by the sandbox's own processes, and the uids and powers that it tells of.
-
-`Proc` is a handle taken while /proc can still be seen. In a container root may have little of root's power.
-"""
+"""Reads of /proc by the sandbox's own processes, and the uids and powers that it tells of."""
 
 import errno
 import os
+from collections.abc import Callable
 from functools import cache, partial
-from typing import IO
 
+Opener = Callable[[str, int], int]
 _PREFERRED_FIRST, _PREFERRED_COUNT = 200_000, 65_536
 _LEAST_COUNT = 2_000
 _CAP_SYS_ADMIN = 21
@@ -15,10 +13,8 @@ _CAP_SYS_ADMIN = 21
 
 @cache
 def uid_range() -> tuple[int, int] | None:
-    """First uid and number of uids that root can give to the sandbox.
-
-    None where there is only the user's own: for an ordinary user, and for root of a rootless container with one uid.
-    """
+    """First uid and number of uids that root can give to the sandbox; None where there is only the user's own: for an
+    ordinary user, and for root of a rootless container with one uid."""
     if os.geteuid() != 0:
         return None
     with open("/proc/self/uid_map", encoding="ascii") as lines:
@@ -33,34 +29,38 @@ def uid_range() -> tuple[int, int] | None:
 
 def may_mount() -> bool:
     """Check for CAP_SYS_ADMIN: a container's root without it can mount in a user namespace of its own only."""
-    with open("/proc/self/status", encoding="ascii", errors="replace") as lines:
-        effective = next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))
-    return bool(effective >> _CAP_SYS_ADMIN & 1)
+    return bool(int(proc_fields("/proc/self/status")["CapEff"], 16) >> _CAP_SYS_ADMIN & 1)
+
+
+def proc_fields(path: str, opener: Opener | None = None) -> dict[str, str]:
+    """Read a file of /proc that consists of `name: value` lines."""
+    with open(path, encoding="utf-8", errors="replace", opener=opener) as lines:
+        return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Proc:
-    """Open before the root is replaced; sessions and decoders close it with every other descriptor."""
+    """A handle taken while /proc can still be seen; sessions and decoders close it with every other descriptor."""
 
     def __init__(self) -> None:
         self._folder = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._opener: Opener = partial(os.open, dir_fd=self._folder)
 
     def address_space(self) -> int:
         """Bytes that count towards RLIMIT_AS."""
-        with self._open("self/statm") as file:
+        with open("self/statm", opener=self._opener) as file:
             return int(file.read().split()[0]) * _PAGE
 
     def n_threads(self) -> int:
-        with self._open("self/status") as lines:
-            return next(int(line.split()[1]) for line in lines if line.startswith(b"Threads:"))
+        return int(proc_fields("self/status", self._opener)["Threads"])
 
     def limit_processes(self, most: int) -> None:
         """Limit the caller's pid namespace (Linux 6.14); containers show /proc/sys read-only."""
         try:
-            with self._open("sys/kernel/pid_max", "wb") as file:
-                file.write(str(most).encode())
+            with open("sys/kernel/pid_max", "w", opener=self._opener) as file:
+                file.write(str(most))
         except OSError as error:
             if error.errno not in (errno.EPERM, errno.EACCES, errno.EROFS):
                 raise
@@ -72,13 +72,10 @@ class Proc:
         """A child's account of its waiting for a CPU (`ProcessClock`), for the caller to close; or -1."""
         pidfd = os.pidfd_open(pid)
         try:
-            with self._open(f"self/fdinfo/{pidfd}") as lines:  # its number in the namespace that /proc shows
-                outer = next(int(line.split()[1]) for line in lines if line.startswith(b"Pid:"))
+            # its number in the namespace that /proc shows
+            outer = proc_fields(f"self/fdinfo/{pidfd}", self._opener)["Pid"]
             return os.open(f"{outer}/schedstat", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._folder)
         except (FileNotFoundError, ProcessLookupError, PermissionError):  # it has ended, or is hidden
             return -1
         finally:
             os.close(pidfd)
-
-    def _open(self, path: str, mode: str = "rb") -> IO[bytes]:
-        return open(path, mode, opener=partial(os.open, dir_fd=self._folder))

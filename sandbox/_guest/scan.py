@@ -1,8 +1,5 @@
-"""Refuses what the papers refuse (deleting, moving, renaming, starting programs) with a message that can be read.
-
-A courtesy to the model, never the boundary: names built at run time pass, and the kernel refuses what matters. Works on
-the syntax tree, so comments, strings and `re.compile` or `list.remove` are not mistaken for danger.
-"""
+"""Refuses what the papers refuse (deleting, moving, renaming, starting programs) with a message that can be read. Names
+built at run time pass: the boundary is the kernel."""
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence

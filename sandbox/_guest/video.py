@@ -4,10 +4,8 @@
     video_clue_0.get_batch([0, 10, 20]).asnumpy()        # (3, H, W, 3)
 
 Differences from decord: every access is exact; frames are numpy arrays that also have `asnumpy()`; one thread decodes,
-always on the CPU; a frame in a damaged part is an error and no copy of its neighbour. As there, images are turned as
-the file says and pixels count as square. Not covered: raw streams without times, audio, `VideoLoader`, other bridges.
-
-A file is opened at its first use, within the session: a reader that was open before a fork would share its place.
+always on the CPU; a frame in a damaged part is an error and no copy of its neighbour. Not covered: raw streams without
+times, audio, `VideoLoader`, other bridges. A file is opened at its first use, within the session.
 """
 
 import importlib.util
@@ -47,16 +45,13 @@ def cpu(dev_id: int = 0) -> Context:
 
 
 def gpu(dev_id: int = 0) -> Context:
-    """Accepted, and decoded on the CPU all the same: the pixels are what was asked for."""
+    """Accepted, and decoded on the CPU all the same."""
     return Context("gpu", dev_id)
 
 
 class VideoReader:
-    """The frames of a video file, in order of presentation. Positions are as decord's: reading moves on by one.
-
-    `ctx`, `num_threads` and `fault_tol` are accepted and have no effect. With `lazy`, errors come at the first use.
-    Raises VideoError (a RuntimeError), or OSError where the file cannot be opened.
-    """
+    """The frames of a video file, in order of presentation. `ctx`, `num_threads` and `fault_tol` have no effect. Raises
+    VideoError (a RuntimeError), or OSError where the file cannot be opened; with `lazy` at the first use."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """One open video file: the packets of its best video stream, and one decoder with one thread.
 
-What is wrong with the file becomes a VideoError when it is opened, and the end of the packets, or no image, later:
-`error` then says why. FFmpeg's want of memory is a MemoryError wherever it shows.
+A bad file is a VideoError when it is opened; later it is the end of the packets, or no image, and `fault` says why.
+FFmpeg's want of memory is a MemoryError wherever it shows.
 """
 
 import os
@@ -95,9 +95,9 @@ class VideoFile:
             self.fault = _unless_memory(error)
             return []
 
-    def images(self) -> Iterator[VideoFrame]:
-        """Decode from the present place to the end."""
-        return (image for packet in chain(self.packets(), [None]) for image in self.decode(packet))
+    def images(self, packets: Iterable[VideoPacket]) -> Iterator[VideoFrame]:
+        """Decode these packets, to the last image."""
+        return (image for packet in chain(packets, [None]) for image in self.decode(packet))
 
     def _best_stream(self) -> VideoStream:
         stream = self._container.streams.best("video")

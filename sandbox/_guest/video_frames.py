@@ -1,8 +1,5 @@
-"""Finds any frame of a video file, exactly: from the key frame at or before it, forward.
-
-FFmpeg's seeking is a hint, which each container takes in its own way. So what counts is the time of what comes out of
-the decoder, and a start that missed is repeated from further back. Memory holds a few decoded frames.
-"""
+"""Finds any frame of a video file, exactly: from the key frame at or before it, forward. FFmpeg's seeking is a hint, so
+the time of what comes out of the decoder counts, and a start that missed is repeated from further back."""
 
 from array import array
 from collections import OrderedDict
@@ -39,10 +36,8 @@ class Turn(NamedTuple):
 
 
 def turn_of(image: VideoFrame) -> Turn:
-    """Turn of the display matrix, rows (a, b, u), (c, d, v), (x, y, w): x' = ax + cy, y' = bx + dy.
-
-    Angles other than quarter turns are ignored, as are the matrix's place and scale.
-    """
+    """Turn of the display matrix, rows (a, b, u), (c, d, v), (x, y, w): x' = ax + cy, y' = bx + dy. Angles other than
+    quarter turns are ignored, as are the matrix's place and scale."""
     data = cast(dict[Type, bytes], image.side_data).get(Type.DISPLAYMATRIX)
     a, b, _, c, d = array("i", bytes(data))[:5] if data else (1, 0, 0, 0, 1)
     if a == d == 0 and b and c:
@@ -80,27 +75,21 @@ class FrameSource:
         self._decoded: Iterator[_Frame] = iter(())
         self._start_over()
         if self.video.counts_as_stored:
-            self.index = self.index.in_order_of(image.pts for image in self.video.images())
+            self.index = self.index.in_order_of(image.pts for image in self.video.images(self.video.packets()))
             self._start_over()
 
     def frame(self, number: int) -> VideoFrame:
         """Decode a frame as it is stored. Raises VideoError where the file is damaged there."""
-        image = self._cache.get(number)
-        if image is None:
-            image = self._find(number)
+        image = self._cache.get(number) or self._find(number)
         self._keep(_Frame(number, image))
         return image
 
     def rgb(self, number: int, size: tuple[int, int] = (-1, -1)) -> "np.ndarray[Any, np.dtype[np.uint8]]":
-        """(H, W, 3), fresh memory, as a player shows it: turned as the file says, pixels taken to be square.
-
-        `size` is (W, H) of what is returned; -1 keeps the side as it is.
-        """
+        """(H, W, 3), fresh memory, as a player shows it: turned as the file says, pixels taken to be square. `size` is
+        (W, H) of what is returned; -1 keeps the side as it is."""
         image = self.frame(number)
-        if self._turn is None:
-            # once: a frame that was asked for its notes is freed by the cycle collector only
-            self._turn = turn_of(image)
-        turn = self._turn
+        # once: a frame that was asked for its notes is freed by the cycle collector only
+        turn = self._turn = self._turn or turn_of(image)
         shown_size = turn.size(self.video.size)
         width, height = turn.size(
             (size[0] if size[0] > 0 else shown_size[0], size[1] if size[1] > 0 else shown_size[1])
@@ -119,17 +108,13 @@ class FrameSource:
             if image := self._run_to(number):
                 return image
         self._start_over()
-        image = self._run_to(number, damaged=True)
-        if image is None:
-            fault = _because(self.video.fault)
-            raise VideoError(f"frame {number} of {self.video.name} cannot be decoded{fault}")
-        return image
+        if image := self._run_to(number, damaged=True):
+            return image
+        raise VideoError(f"frame {number} of {self.video.name} cannot be decoded{_because(self.video.fault)}")
 
     def _run_to(self, number: int, *, damaged: bool = False) -> VideoFrame | None:
-        """Decode on to a frame. None where it does not come, or comes damaged, as after a start at the wrong place.
-
-        With `damaged`, the best there is: where the file codes no image, the one before it stays on the screen.
-        """
+        """Decode on to a frame; None where it does not come, or comes damaged, as after a start at the wrong place. If
+        `damaged`, the best there is: where the file codes no image, the one before it stays on the screen."""
         before = self._last
         self.video.needed_from = self.index.pts[0 if damaged else max(number - self._n_cached, 0)]
         for frame in self._decoded:
@@ -152,13 +137,11 @@ class FrameSource:
     def _seek(self, key: KeyPacket) -> None:
         """Go to a key frame or before it. Containers seek by either of its times: the packet that comes tells."""
         for time in (key.pts, key.dts):
-            if time is None or not self.video.seek(time):
-                continue
-            packets = self.video.packets()
-            first = next(packets, None)
-            if first is not None and _is_at_or_before(first, key):
-                self._decode_from(chain([first], packets))
-                return
+            if time is not None and self.video.seek(time):
+                packets = self.video.packets()
+                if (first := next(packets, None)) is not None and _is_at_or_before(first, key):
+                    self._decode_from(chain([first], packets))
+                    return
         self._start_over()
 
     def _start_over(self) -> None:
@@ -175,12 +158,10 @@ class FrameSource:
 def _decode(video: VideoFile, index: FrameIndex, packets: Iterator[VideoPacket]) -> Iterator[_Frame]:
     """Decode frames. No method: a generator that its own object holds would keep its frames until a collection."""
     last = -1
-    for packet in chain(packets, [None]):
-        for image in video.decode(packet):
-            number = index.number_of(image.pts, last)
-            if number is not None:
-                last = number
-                yield _Frame(number, image)
+    for image in video.images(packets):
+        if (number := index.number_of(image.pts, last)) is not None:
+            last = number
+            yield _Frame(number, image)
 
 
 def _read_index(video: VideoFile) -> FrameIndex:

@@ -1,8 +1,5 @@
 """The fork tree: the zygote holds the warm libraries, a group the decoded images of one prompt, a session one rollout.
-
-Each level is forked from the one above, so that its pages are shared until a process writes. The zygote and the groups
-run nothing that a model or a data set wrote: a locked child decodes the images (`decode`), a session runs the code.
-"""
+Zygote and groups run nothing that a model or a data set wrote."""
 
 import errno
 import gc
@@ -34,7 +31,7 @@ from darkroom.sandbox._guest.proc import Proc
 from darkroom.sandbox._guest.runner import Runner
 from darkroom.sandbox._guest.shared import Inputs, share
 from darkroom.sandbox._guest.video import import_decoder
-from darkroom.sandbox._kernel import landlock, syscalls
+from darkroom.sandbox._kernel import syscalls
 from darkroom.sandbox._kernel.seccomp import build_filter
 from darkroom.sandbox.limits import Limits
 
@@ -57,10 +54,6 @@ class Tree:
     session_filter: bytes | None
     """Built once for all sessions of the full tier, in which each is process 1 of its own namespace."""
 
-    def readable(self, image_folder: str) -> tuple[str, ...]:
-        own = ("/etc", os.path.dirname(IMAGE_FOLDER)) if self.config.namespaces else (image_folder,)
-        return (*self.config.read_only, "/dev/urandom", "/dev/random", "/dev/zero", *own)
-
 
 def serve(control: socket.socket, config: ZygoteConfig, identity: Identity, proc: Proc) -> NoReturn:
     """Warm up, check that a fork is safe, and fork a group for each request until the host hangs up."""
@@ -72,7 +65,7 @@ def serve(control: socket.socket, config: ZygoteConfig, identity: Identity, proc
     _require_one_thread(proc)
     session_filter = build_filter(metadata_calls=True, process_id=_INIT) if config.namespaces else None
     tree = Tree(config, identity, proc, proc.pid_namespace(), session_filter)
-    control.send(json.dumps({"ready": True, "landlock": landlock.abi_version()}).encode())
+    _tell(control, {"ready": True})
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps: no zombie, and a stopped session wakes no process
     while True:
         request, fds = _receive(control)
@@ -84,7 +77,7 @@ def serve(control: socket.socket, config: ZygoteConfig, identity: Identity, proc
                 _as_child(partial(_serve_group, tree, GroupRequest(**request), fds))
         except OSError as error:  # no process or no memory is left: the other groups go on
             with socket.socket(fileno=fds.pop(0)) as channel:
-                channel.send(_told(error))
+                _tell(channel, exhausted(error))
         _close(fds)
 
 
@@ -103,20 +96,30 @@ def _serve_group(tree: Tree, request: GroupRequest, fds: list[int]) -> NoReturn:
     syscalls.die_with_parent()
     if tree.config.namespaces:
         syscalls.unshare(syscalls.CLONE_NEWNS)
-    cage = _cage(tree, limits, request.image_folder)
+    own = ("/etc", os.path.dirname(IMAGE_FOLDER)) if tree.config.namespaces else (request.image_folder,)
+    cage = lockdown.Cage(
+        limits=limits,
+        identity=tree.identity,
+        namespaces=tree.config.namespaces,
+        readable=(*tree.config.read_only, "/dev/urandom", "/dev/random", "/dev/zero", *own),
+        base_bytes=tree.proc.address_space(),
+        switched_off=frozenset(tree.config.switched_off),
+    )
     inputs = _take_in(cage, tree.proc, request, channel, fds[1:])
     runner = Runner(limits, inputs, scan=request.scan, repair=request.repair, echo=request.echo)
     _close(fds[1:])
     _require_one_thread(tree.proc)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     _freeze()
-    channel.send(json.dumps({"ready": True}).encode())
+    _hand_over(os.getpid(), channel)
     while True:
         session, session_fds = _receive(channel)
-        if len(session_fds) == _N_SESSION_FDS:
-            _fork_session(tree, request.image_folder, SessionRequest(**session), channel, session_fds, runner)
-        else:
-            channel.send(_told(OSError(errno.EMFILE, "the descriptors of a session did not arrive")))
+        try:
+            if len(session_fds) != _N_SESSION_FDS:
+                raise OSError(errno.EMFILE, "the descriptors of a session did not arrive")
+            _hand_over(_fork_session(tree, cage, SessionRequest(**session), session_fds, runner), channel)
+        except OSError as error:  # no process or no memory is left: the siblings go on
+            _tell(channel, exhausted(error))
         _close(session_fds)
 
 
@@ -134,42 +137,22 @@ def _take_in(cage: lockdown.Cage, proc: Proc, request: GroupRequest, channel: so
         links = ImageLinks(request.names, [image.path for image in decoded])
         return Inputs([share(image) for image in decoded], videos, links)
     except RefusedInput as refusal:
-        channel.send(json.dumps(refusal.answer).encode())
+        _tell(channel, refusal.answer)
     except (OSError, MemoryError) as error:
-        channel.send(_told(error))
+        _tell(channel, exhausted(error))
     os._exit(0)
 
 
-def _told(error: OSError | MemoryError) -> bytes:
-    """Encode an error of this machine for the host."""
-    refusal = exhausted(str(error) or "not enough memory", getattr(error, "errno", errno.ENOMEM))
-    return json.dumps(refusal.answer).encode()
-
-
-def _fork_session(
-    tree: Tree, image_folder: str, request: SessionRequest, channel: socket.socket, fds: list[int], runner: Runner
-) -> None:
-    cage = _cage(tree, runner.limits, image_folder)
-    cage = replace(cage, slot=request.slot, work_folder=request.work_folder, filter=tree.session_filter)
-    try:
-        pidfd = os.pidfd_open(_fork(tree, partial(_run_session, tree, cage, request, fds, runner)))
-    except OSError as error:  # no process or no memory is left: the siblings go on
-        channel.send(_told(error))
-        return
-    socket.send_fds(channel, [b"{}"], [pidfd])
-    os.close(pidfd)
-
-
-def _fork(tree: Tree, work: Callable[[], NoReturn]) -> int:
-    """Fork a child that is the init of its own pid namespace, where there are namespaces."""
-    if tree.config.namespaces:
+def _fork_session(tree: Tree, cage: lockdown.Cage, request: SessionRequest, fds: list[int], runner: Runner) -> int:
+    """Fork a session, where there are namespaces as the init of its own pid namespace."""
+    if cage.namespaces:
         syscalls.unshare(syscalls.CLONE_NEWPID)  # holds for the next child, not for us
     try:
         pid = syscalls.fork_bare()
         if pid == 0:
-            _as_child(work)
+            _as_child(partial(_run_session, tree, cage, request, fds, runner))
     finally:
-        if tree.config.namespaces:
+        if cage.namespaces:
             syscalls.setns(tree.pid_namespace, syscalls.CLONE_NEWPID)
     return pid
 
@@ -177,9 +160,15 @@ def _fork(tree: Tree, work: Callable[[], NoReturn]) -> int:
 def _run_session(tree: Tree, cage: lockdown.Cage, request: SessionRequest, fds: list[int], runner: Runner) -> NoReturn:
     fd, window_fd = fds
     try:
-        n_bytes = runner.limits.reply_mb << 20
+        n_bytes = cage.limits.reply_mb << 20
         window = syscalls.bytes_at(syscalls.map_file(window_fd, n_bytes, shared=True), n_bytes)
-        cage = replace(cage, base_bytes=cage.base_bytes + n_bytes)
+        cage = replace(
+            cage,
+            base_bytes=tree.proc.address_space(),  # with the window
+            slot=request.slot,
+            work_folder=request.work_folder,
+            filter=tree.session_filter,
+        )
         if cage.namespaces:
             tree.proc.limit_processes(_MAX_PROCESS_ID)
         lockdown.lock_down(cage, {fd})
@@ -191,16 +180,15 @@ def _run_session(tree: Tree, cage: lockdown.Cage, request: SessionRequest, fds: 
     runner.serve(fd, request.nonce, window)
 
 
-def _cage(tree: Tree, limits: Limits, image_folder: str) -> lockdown.Cage:
-    """Cage of a decoder, which writes no file; a session has a slot and a folder of its own beside."""
-    return lockdown.Cage(
-        limits=limits,
-        identity=tree.identity,
-        namespaces=tree.config.namespaces,
-        readable=tree.readable(image_folder),
-        base_bytes=tree.proc.address_space(),
-        switched_off=frozenset(tree.config.switched_off),
-    )
+def _hand_over(pid: int, channel: socket.socket) -> None:
+    """Give the host a pidfd of the group, which is ready then, or of a new session."""
+    pidfd = os.pidfd_open(pid)
+    socket.send_fds(channel, [b"{}"], [pidfd])
+    os.close(pidfd)
+
+
+def _tell(channel: socket.socket, fields: dict[str, Any]) -> None:
+    channel.send(json.dumps(fields).encode())
 
 
 def _receive(control: socket.socket) -> tuple[dict[str, Any], list[int]]:

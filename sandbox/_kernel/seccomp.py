@@ -1,12 +1,10 @@
 """The seccomp filter: an allow list of system calls, some for certain arguments only, compiled to classic BPF.
 
-A call in no list of `system_calls.toml` gets ENOSYS, on which libc falls back to an older call that is in one. That is
-the right answer for what newer kernels add (futex_waitv, mseal, map_shadow_stack, cachestat, statmount, ...) and what
-nothing here needs: mincore and membarrier show or disturb what other processes of the machine do.
+A call in no list of `system_calls.toml` gets ENOSYS, on which libc falls back to an older call that is in one: so do
+those that newer kernels add, and those that nothing here needs.
 
-A check of an argument ends the call with an error or runs off its end into the next check, so that checks are joined by
-`+`. The kernel reads an argument as 64 bits; a check looks at the low half only, which is exact where the call takes an
-int.
+A check of an argument ends the call with an error or runs off its end into the next check, so checks are joined by `+`.
+It looks at the low half of the 64 bits that the kernel reads, which is exact where the call takes an int.
 """
 
 import ctypes
@@ -102,10 +100,8 @@ _CHECKS: dict[str, Callable[..., Program]] = {
 
 def build_filter(*, metadata_calls: bool, table: SyscallTable | None = None, process_id: int | None = None) -> bytes:
     """Compile the filter, by default for this machine and this process (the only one that it may signal).
-
     `metadata_calls` allows chmod, utime and truncate by path: only where a mount namespace keeps them on the session's
-    own files. Raises KeyError on a machine without a table.
-    """
+    own files. Raises KeyError on a machine without a table."""
     table = table or TABLES[machine()]
     allowed = ALLOWED if metadata_calls else ALLOWED - METADATA
     refused = REFUSED if metadata_calls else REFUSED | METADATA

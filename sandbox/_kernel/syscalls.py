@@ -1,10 +1,5 @@
-"""Raw system calls (mounts, namespaces, capabilities, prctl, memory) and their numbers, from `system_calls.toml`.
-
-Only machines that stand in `TABLES` can run the sandbox: on another the filter cannot be built, and the doctor says so.
-The numbers are those of the kernel's <asm/unistd.h>: a test compares them with the headers of the machine it runs on.
-
-Mappings of a file outlive its descriptor (`mmap.mmap` keeps one of its own).
-"""
+"""Raw system calls (mounts, namespaces, capabilities, prctl, memory); `system_calls.toml` has their numbers, as in the
+kernel's <asm/unistd.h>. Only machines that stand in `TABLES` can run the sandbox."""
 
 import ctypes
 import errno
@@ -40,7 +35,6 @@ REFUSED = frozenset(_DATA["refused"].split())
 METADATA = frozenset(_DATA["metadata"].split())
 """Allowed calls that Landlock does not cover (truncate only since Linux 6.2): refused without a mount namespace."""
 
-
 CLONE_NEWNS = 0x00020000
 CLONE_NEWCGROUP = 0x02000000
 CLONE_NEWUTS = 0x04000000
@@ -65,10 +59,6 @@ _CAPABILITY_VERSION_3 = 0x20080522
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc_with_gil = ctypes.PyDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
-_libc.mmap.restype = ctypes.c_void_p
-_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
-_libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-_FAILED = ctypes.c_void_p(-1).value
 Argument = int | bytes | ctypes.Array[ctypes.c_char] | None
 
 
@@ -86,11 +76,8 @@ def syscall(name: str, *arguments: Argument) -> int:
 
 
 def fork_bare() -> int:
-    """fork(2) without Python's own work in the child, which writes to 180 pages and so copies them.
-
-    Only for a process with one thread: the interpreter's locks are then free, and its thread is the same. What
-    `os.register_at_fork` holds is not run: whoever forks sees to the random seeds.
-    """
+    """fork(2) without Python's own work in the child, which writes to 180 pages and so copies them. Only for a process
+    with one thread, whose locks are free. What `os.register_at_fork` holds is not run (random seeds)."""
     return _checked(_libc_with_gil.fork(), "fork")
 
 
@@ -103,8 +90,9 @@ def setns(fd: int, kind: int) -> None:
 
 
 def mount(source: str, target: str, *, kind: str | None = None, flags: int = 0, options: str | None = None) -> None:
-    words = (_c_string(source), _c_string(target), _c_string(kind), ctypes.c_ulong(flags), _c_string(options))
-    _checked(_libc.mount(*words), f"mount on {target}")
+    texts = (None if text is None else os.fsencode(text) for text in (source, target, kind, options))
+    where, onto, what, how = texts
+    _checked(_libc.mount(where, onto, what, ctypes.c_ulong(flags), how), f"mount on {target}")
 
 
 def mount_tmpfs(target: str, options: str, *, executable: bool = False) -> None:
@@ -113,14 +101,12 @@ def mount_tmpfs(target: str, options: str, *, executable: bool = False) -> None:
 
 
 def unmount(target: str) -> None:
-    _checked(_libc.umount2(_c_string(target), _MNT_DETACH), f"umount of {target}")
+    _checked(_libc.umount2(os.fsencode(target), _MNT_DETACH), f"umount of {target}")
 
 
 def make_read_only(target: str, *, executable: bool = True, device: bool = False, below: bool = True) -> None:
-    """Make the mount at `target`, and those below it, read-only, without set-uid programs and (but for one) devices.
-
-    A device that is mounted so can still be written to; its times cannot be changed.
-    """
+    """Make the mount at `target`, and those below it, read-only, without set-uid programs and (but for one) devices. A
+    device that is mounted so can still be written to; its times cannot be changed."""
     flags = _MOUNT_ATTR_READ_ONLY | _MOUNT_ATTR_NOSUID
     flags |= (0 if device else _MOUNT_ATTR_NODEV) | (0 if executable else _MOUNT_ATTR_NOEXEC)
     attributes = struct.pack("QQQQ", flags, 0, 0, 0)
@@ -178,10 +164,6 @@ def _prctl(option: int, value: int) -> None:
     _checked(_libc.prctl(option, *map(ctypes.c_ulong, (value, 0, 0, 0))), f"prctl {option}")
 
 
-def _c_string(text: str | None) -> bytes | None:
-    return None if text is None else os.fsencode(text)
-
-
 def _checked(result: int, what: str) -> int:
     if result < 0:
         number = ctypes.get_errno()
@@ -192,18 +174,12 @@ def _checked(result: int, what: str) -> int:
 def map_file(fd: int, n_bytes: int, *, shared: bool) -> int:
     """Address of the file's bytes; unless they are shared, a page is copied when it is written to. Raises OSError."""
     kind = mmap.MAP_SHARED if shared else mmap.MAP_PRIVATE
-    address = _libc.mmap(None, n_bytes, mmap.PROT_READ | mmap.PROT_WRITE, kind, fd, 0)
-    if address is None or address == _FAILED:
-        _checked(-1, "mmap")
-    return int(address)
+    return syscall("mmap", 0, n_bytes, mmap.PROT_READ | mmap.PROT_WRITE, kind, fd, 0)
 
 
 def seal(fd: int, seals: int) -> None:
-    """Add seals to a memory file. Raises OSError.
-
-    F_SEAL_WRITE is refused with EBUSY while someone may still write, and for a moment while the kernel itself holds a
-    page. Waits up to 4.4 s for that.
-    """
+    """Add seals to a memory file. Raises OSError. F_SEAL_WRITE is refused with EBUSY while someone may still write, and
+    while the kernel itself holds a page: waits up to 4.4 s for that."""
     for seconds in (*_SEAL_WAITS, None):
         try:
             fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
@@ -217,7 +193,7 @@ def seal(fd: int, seals: int) -> None:
 
 def restore(address: int, n_bytes: int) -> None:
     """Give up what was written to such a mapping: it shows the file again. Raises OSError."""
-    _checked(_libc.madvise(address, n_bytes, mmap.MADV_DONTNEED), "madvise")
+    syscall("madvise", address, n_bytes, mmap.MADV_DONTNEED)
 
 
 def bytes_at(address: int, n_bytes: int) -> "memoryview[int]":

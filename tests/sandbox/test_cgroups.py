@@ -262,7 +262,7 @@ def real_parent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     own = _real_folder()
     if own is None:
         pytest.skip("no cgroup2 can be written here")
-    monkeypatch.setattr(cgroups, "subtree_control", lambda: "")
+    monkeypatch.setattr(cgroups, "SUBTREE_CONTROL", "")
     monkeypatch.setattr(SessionCgroup, "limit", lambda self, **limits: None)
     parent = own / f"test-{os.getpid()}-{threading.get_ident()}"
     parent.mkdir()
@@ -330,7 +330,7 @@ def test_the_tree_of_a_killed_host_is_removed_by_the_next(
 ) -> None:
     code = (
         "import sys, time; from pathlib import Path; from darkroom.sandbox import cgroups; "
-        "cgroups.subtree_control = lambda: '';"
+        "cgroups.SUBTREE_CONTROL = '';"
         "tree = cgroups.TreeCgroup(Path(sys.argv[1])); (tree.folder / 'session-1').mkdir();"
         "(tree.folder / 'session-1' / 'cgroup.procs').write_text(sys.argv[2]); print(tree.folder, flush=True);"
         "time.sleep(60)"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from darkroom.sandbox import process
-from darkroom.sandbox.process import END_MILLISECONDS, has_ended, is_doomed, open_parent, pid_of, proc_fields
+from darkroom.sandbox.process import END_MILLISECONDS, has_ended, is_doomed, pid_of, proc_fields
 
 
 @pytest.fixture
@@ -42,14 +42,3 @@ def test_a_process_for_which_a_kill_is_waiting_is_doomed(
     monkeypatch.setattr(process, "proc_fields", lambda path: said if path.endswith("/status") else proc_fields(path))
     assert is_doomed(child) == doomed
     assert not has_ended(child)
-
-
-def test_a_parent_is_found_while_both_live(child: int) -> None:
-    parent = open_parent(child)
-    assert parent is not None
-    assert pid_of(parent) == os.getpid()
-    os.close(parent)
-    os.kill(pid_of(child), signal.SIGKILL)
-    os.waitpid(pid_of(child), 0)
-    assert open_parent(child) is None
-    assert is_doomed(child)
