@@ -18,6 +18,7 @@ import pytest
 from darkroom.pipelines.services.http_api import service as sandbox_service
 from darkroom.pipelines.services.listening import MAX_PARTS
 from darkroom.pipelines.services.sessions import Sessions
+from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.sandbox import Limits, SandboxPool
 from darkroom.train.agent.http_api import application as agent_service
@@ -28,9 +29,9 @@ from darkroom.train.rl.methods import Judges, named_method, settings_of
 from darkroom.train.rl.rollouts.prompts import open_prompts
 from tests.asgi import client_of
 from tests.json_endpoint import JsonHandler, endpoint
-from tests.train.environment.conftest import dataset
+from tests.pipelines.publishing.shipping import write_prompts
+from tests.train.evaluation.conftest import row
 
-__all__ = ["dataset"]
 pytestmark = pytest.mark.anyio
 SIZES = [1 << power for power in range(17, 21)]
 """Bytes, each twice the one before; the last is the largest body of a route without images, or near it."""
@@ -116,9 +117,11 @@ async def sandbox(request: pytest.FixtureRequest) -> AsyncIterator[Running]:
 
 @asynccontextmanager
 async def environment(request: pytest.FixtureRequest) -> AsyncIterator[Running]:
-    rows, method = open_prompts(request.getfixturevalue("dataset")), named_method("thyme")
+    folder, method = request.getfixturevalue("tmp_path"), named_method("thyme")
+    store = ImageStore(str(folder / "images"))
+    write_prompts(folder / "rows", [row(store, "red", 0)], store=store, split="train")
     settings = settings_of("thyme", protocol="thyme")
-    episodes = Episodes(rows, settings, method, Judges(), most_open=10_000, idle_seconds=600.0)
+    episodes = Episodes(open_prompts(folder / "rows"), settings, method, Judges(), most_open=10_000, idle_seconds=600.0)
     app = environment_service(episodes, version="1", host="127.0.0.1", token="", compression=0)
     async with client_of(app) as http:
         truth = {"question": "?", "answer": "1", "choices": [], "grader": {"kind": "maths"}}
