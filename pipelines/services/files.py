@@ -2,8 +2,9 @@
 PNG is written without a filter, by default without compression: for a near client the encoder costs more than the bytes
 (800 x 600 pixels take OpenCV 14 ms of CPU time without compression, Pillow 20 and this 2)."""
 
-import asyncio
 import binascii
+import re
+import secrets
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
@@ -19,8 +20,10 @@ from darkroom.pipelines.models.protocols import Protocol
 from darkroom.pipelines.records import Observation
 
 _RGB = 2
-_SMALL = 200_000
-"""Pixels that take less time than the way to a thread."""
+_STRIP = 3 << 18
+"""Bytes of pixels that are encoded at once."""
+SMALL_PIXELS = 200_000
+"""They take less time than the way to a thread."""
 _TOP = struct.Struct(">IIBBBBB")
 
 
@@ -40,30 +43,59 @@ def decoded(value: Any) -> bytes:
 EncodedFile = Annotated[bytes, BeforeValidator(decoded, json_schema_input_type=str)]
 
 
-def png(image: Image.Image, *, compression: int = 0) -> bytes:
-    """The pixels of an RGB image as a PNG. ``compression``: 0 (none) to 9, zlib's levels."""
+def png(image: Image.Image, *, compression: int = 0) -> Iterator[bytes]:
+    """The pixels of an RGB image as a PNG, strip by strip. ``compression``: 0 (none) to 9, zlib's levels."""
     width, height = image.size
-    rows = np.empty((height, 1 + 3 * width), np.uint8)
-    rows[:, 0] = 0  # nothing filtered the row
-    rows[:, 1:] = np.frombuffer(image.tobytes(), np.uint8).reshape(height, 3 * width)
-    top = _TOP.pack(width, height, 8, _RGB, 0, 0, 0)
-    chunks = ((b"IHDR", top), (b"IDAT", zlib.compress(rows.data, compression)), (b"IEND", b""))
-    return b"".join((b"\x89PNG\r\n\x1a\n", *(piece for chunk in chunks for piece in _pieces(*chunk))))
+    yield b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", _TOP.pack(width, height, 8, _RGB, 0, 0, 0))
+    squeezed, n_rows = zlib.compressobj(compression), max(1, _STRIP // (3 * width))
+    for top in range(0, height, n_rows):
+        strip = image if n_rows >= height else image.crop((0, top, width, min(top + n_rows, height)))
+        rows = np.zeros((strip.height, 1 + 3 * width), np.uint8)  # 0 in front: nothing filtered the row
+        rows[:, 1:] = np.frombuffer(strip.tobytes(), np.uint8).reshape(strip.height, 3 * width)
+        if data := squeezed.compress(rows.data):
+            yield _chunk(b"IDAT", data)
+    yield _chunk(b"IDAT", squeezed.flush()) + _chunk(b"IEND", b"")
 
 
-async def encoded(images: Sequence[Image.Image], *, compression: int = 0) -> list[str]:
-    """PNGs in base64; large ones are made in a thread, so that other clients' calls go on."""
-    if sum(image.width * image.height for image in images) > _SMALL:
-        return await asyncio.to_thread(_encoded, images, compression)
-    return _encoded(images, compression)
+def _chunk(name: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(data, zlib.crc32(name)))
 
 
-def _encoded(images: Sequence[Image.Image], compression: int) -> list[str]:
-    return [pybase64.b64encode(png(image, compression=compression)).decode() for image in images]
+def _base64(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    rest = b""
+    for piece in pieces:
+        whole = len(rest + piece) // 3 * 3 - len(rest)
+        yield pybase64.b64encode(rest + piece[:whole])
+        rest = piece[whole:]
+    yield pybase64.b64encode(rest)
 
 
-def _pieces(name: bytes, data: bytes) -> tuple[bytes, ...]:
-    return struct.pack(">I", len(data)), name, data, struct.pack(">I", zlib.crc32(data, zlib.crc32(name)))
+def encoded(images: Sequence[Image.Image], *, compression: int = 0) -> list[str]:
+    """PNGs in base64."""
+    return [b"".join(_base64(png(image, compression=compression))).decode() for image in images]
+
+
+class AnswerImages(list[tuple[Image.Image, int]]):
+    """Images that take their places in a JSON answer as it is sent: none is held as a whole PNG, nor copied with the
+    text around it. The places are marks that no client can guess."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._mark = secrets.token_hex(16)
+
+    def place(self, images: Sequence[Image.Image], *, compression: int) -> list[str]:
+        """Return the marks, to be written where the base64 of a PNG belongs."""
+        self += [(image, compression) for image in images]
+        return [f"{self._mark}:{len(self) - n};" for n in range(len(images), 0, -1)]
+
+    def fill(self, body: bytes) -> Iterator[bytes]:
+        """Yield the answer in pieces."""
+        text, *others = re.split(rb"%b:(\d+);" % self._mark.encode(), body)
+        yield text
+        for number, text in zip(others[::2], others[1::2], strict=True):
+            image, compression = self[int(number)]
+            yield from filter(None, _base64(png(image, compression=compression)))
+            yield text
 
 
 def _whole(text: str) -> str:

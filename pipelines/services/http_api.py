@@ -1,11 +1,4 @@
-"""The service's HTTP application: sessions as JSON with an OpenAPI page (``/docs``), MCP, metrics.
-
-POST   /sessions                      a task -> {"session": …, "tools": […], "mcp": "/sessions/…/mcp"}
-POST   /sessions/NAME/tools/TOOL      arguments -> what the program showed
-DELETE /sessions/NAME
-/mcp, /sessions/NAME/mcp              MCP over streamable HTTP
-GET    /health, /metrics
-"""
+"""The service's HTTP application: sessions as JSON with an OpenAPI page (``/docs``), MCP, metrics."""
 
 import asyncio
 import re
@@ -14,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI, Response
+from fastapi import FastAPI, Request, Response
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from prometheus_client import CollectorRegistry, generate_latest
@@ -24,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from darkroom.pipelines.records import to_row
 from darkroom.pipelines.services import LOOPBACK
-from darkroom.pipelines.services.files import ObservationPart, encoded
+from darkroom.pipelines.services.files import ObservationPart
 from darkroom.pipelines.services.listening import guarded, listen, speak_json
 from darkroom.pipelines.services.mcp_server import sandbox_server
 from darkroom.pipelines.services.sessions import OpenRequest, Sessions
@@ -89,7 +82,8 @@ def service(
     app = FastAPI(title="Darkroom: the sandbox", version=code_version(), lifespan=lifespan)
     speak_json(app)
     _routes(app, sessions, compression)
-    return guarded(_WithMcp(app, mcp.handle_request), host=host, token=token, most_mb=most_mb)
+    app_and_mcp = _WithMcp(app, mcp.handle_request)
+    return guarded(app_and_mcp, host=host, token=token, most_mb=most_mb, with_images=("/sessions", "/mcp"))
 
 
 def _routes(app: FastAPI, sessions: Sessions, compression: int) -> None:
@@ -124,13 +118,14 @@ def _routes(app: FastAPI, sessions: Sessions, compression: int) -> None:
 
     @app.post("/sessions/{session}/tools/{tool}", include_in_schema=False)
     async def unknown_tool(session: str, tool: str) -> None:
-        await sessions.call(session, tool, {})
+        async with sessions.call(session, tool, {}):
+            pass
 
 
 def _call(sessions: Sessions, tool: type[SandboxTool], compression: int) -> Callable[..., Any]:
-    async def call(session: str, arguments: Any) -> Response:
-        outcome = await sessions.call(session, tool.tool, arguments)
-        images = await encoded(outcome.images, compression=compression)
+    async def call(session: str, arguments: Any, request: Request) -> Response:
+        outcome = await request.scope["sent"].enter_async_context(sessions.call(session, tool.tool, arguments))
+        images = request.scope["images"].place(outcome.images, compression=compression)
         fields = {**to_row(outcome.observation), "images": images, "parts": ObservationPart.of(outcome.parts)}
         fields |= {name: getattr(outcome.shown, name) for name in ("seconds", "broken", "n_over_limit")}
         result = ToolResult.model_validate(fields)
@@ -150,10 +145,12 @@ class _WithMcp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if (match := _MCP_PATH.fullmatch(scope["path"]) if scope["type"] == "http" else None) is None:
             await self._app(scope, receive, send)
-            return
-        if match["session"]:
-            scope["path_params"] = {"session": match["session"]}
-        await self._mcp(scope, receive, send)
+        elif scope["method"] == "GET":  # a stream that stays open, on which nothing would ever come
+            await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
+        else:
+            if match["session"]:
+                scope["path_params"] = {"session": match["session"]}
+            await self._mcp(scope, receive, send)
 
 
 def over_http(

@@ -4,11 +4,14 @@ import asyncio
 import errno
 import gc
 import re
+import resource
 import signal
 import socket
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Callable, Collection
+from contextlib import AsyncExitStack, suppress
+from functools import partial
 from itertools import chain
 
 import uvicorn
@@ -24,6 +27,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from darkroom.pipelines.processes.process_sessions import url_of
 from darkroom.pipelines.services import LOOPBACK, is_let_in
 from darkroom.pipelines.services.errors import STATUS, ServiceError, invalid
+from darkroom.pipelines.services.files import SMALL_PIXELS, AnswerImages
 from darkroom.sandbox.errors import UserError
 
 STOP_SECONDS = 15
@@ -55,9 +59,12 @@ MAX_PARTS = 50_000
 an error of its own."""
 SMALL_MB = 4
 """Of a request that carries no images."""
-HEADER_SECONDS, BODY_SECONDS = 20, 300
-"""So long a client may take for them."""
-WITH_IMAGES = ("/sessions", "/mcp", "/v1/chat/completions")
+HEADER_SECONDS, BODY_SECONDS, READ_SECONDS = 20, 300, 120
+"""So long a client may take for them, and to read an answer."""
+HELD_MB = 256
+"""Of the bodies that are worked on, all together, or four of the largest; each client half."""
+PIECE = 1 << 20
+"""Bytes of an answer that are handed over at once."""
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?+', re.DOTALL)
 
 
@@ -72,27 +79,53 @@ def check_parts(body: bytes) -> None:
         end = string.end() if string else start
 
 
-class _Bounded:
-    """Reads a body before anything else looks at it, and refuses one of too many bytes or values."""
+def most_connections() -> int:
+    """Half of the descriptors that the process may have; sessions need the others."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
 
-    def __init__(self, app: ASGIApp, most_mb: int) -> None:
-        self._app, self._most_mb = app, most_mb
+
+class _Bounded:
+    """Reads a body before anything else looks at it, and refuses one of too many bytes or values, or beside too many
+    others. The scope has the ``images`` of the answer, and ``sent``, a stack that is closed when it was sent."""
+
+    def __init__(self, app: ASGIApp, most_mb: int, with_images: Collection[str]) -> None:
+        self._app, self._most_mb, self._with_images = app, most_mb, with_images
+        self._most_held = max(HELD_MB, 4 * most_mb) << 20
+        self._held: Counter[str] = Counter()
+        self._n_sockets = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        most_mb = self._most_mb if scope["path"] in WITH_IMAGES else min(SMALL_MB, self._most_mb)
-        body, is_whole = bytearray(), False
+        if scope["type"] == "http":
+            client, body = (scope.get("client") or [""])[0], bytearray()
+            try:
+                await self._answer(scope, receive, send, client, body)
+            finally:
+                self._held[client] -= len(body)
+                self._held += Counter()  # without clients that hold nothing
+        elif scope["type"] == "websocket" and self._n_sockets >= most_connections() // 2:
+            await refusal(ServiceError("too_busy", "too many WebSockets are open"))(scope, receive, send)
+        else:
+            self._n_sockets += 1  # the lifespan is one, too
+            try:
+                await self._app(scope, receive, send)
+            finally:
+                self._n_sockets -= 1
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, client: str, body: bytearray) -> None:
+        most_mb = self._most_mb if scope["path"] in self._with_images else min(SMALL_MB, self._most_mb)
+        is_whole = False
         try:
             async with asyncio.timeout(BODY_SECONDS):
                 while not is_whole:
                     if (message := await receive())["type"] == "http.disconnect":
                         return
-                    body += message.get("body", b"")
+                    body += (piece := message.get("body", b""))
+                    self._held[client] += len(piece)
                     is_whole = not message.get("more_body")
                     if len(body) > most_mb << 20:
                         raise ServiceError("request_too_large", f"the body has more than {most_mb} MiB")
+                    if self._held[client] > self._most_held // 2 or self._held.total() > self._most_held:
+                        raise ServiceError("too_busy", "too much is being read: ask again in a second")
             if len(body) > MAX_PARTS:  # a shorter one cannot have as many
                 await asyncio.to_thread(check_parts, bytes(body))
         except (ServiceError, TimeoutError) as error:
@@ -104,42 +137,86 @@ class _Bounded:
         async def read() -> Message:
             return next(whole, None) or await receive()
 
-        await self._app(scope, read, send)
+        scope["images"] = images = AnswerImages()
+        async with AsyncExitStack() as scope["sent"]:
+            scope["sent"].callback(images.clear)  # the scope is kept until the connection's next request
+            await self._app(scope, read, partial(_write, send, images))
 
 
-def guarded(app: ASGIApp, *, host: str, token: str, most_mb: int) -> ASGIApp:
-    """Guard ``app`` by ``token`` (empty: none) and by limits on bodies, ``most_mb`` where they carry images; a loopback
-    host answers to no other name, so no web page gets in."""
-    app = _Bounded(app, most_mb)
-    if token:
-        app = _WithToken(app, token)
+async def _write(send: Send, images: AnswerImages, message: Message) -> None:
+    """Send an answer in pieces, no faster than they are read."""
+    if images and message["type"] == "http.response.start":
+        headers = [(name, value) for name, value in message["headers"] if name.lower() != b"content-length"]
+        await send({**message, "headers": headers})
+    elif len(body := message.get("body", b"")) > PIECE or images:
+        pieces = images.fill(body)
+        is_large = sum(image.width * image.height for image, _ in images) > SMALL_PIXELS
+        while piece := await asyncio.to_thread(next, pieces, None) if is_large else next(pieces, None):
+            for start in range(0, len(piece), PIECE):
+                await send({**message, "body": piece[start : start + PIECE], "more_body": True})
+        await send({**message, "body": b""})
+    else:
+        await send(message)
+
+
+def guarded(app: ASGIApp, *, host: str, token: str, most_mb: int, with_images: Collection[str] = ()) -> ASGIApp:
+    """Guard ``app`` by ``token`` (empty: none), against pages of other origins, and by limits on bodies, ``most_mb`` at
+    the paths ``with_images``; a loopback host answers to no other name, so no web page gets in."""
+    app = _LetIn(_Bounded(app, most_mb, with_images), token)
     return TrustedHostMiddleware(app, list(LOOPBACK)) if host in LOOPBACK else app
 
 
-class _WithToken:
-    """Lets requests pass that bring the token, and those for ``/health``."""
+class _LetIn:
+    """Lets requests pass that no page of another origin sends, and that bring the token or are for ``/health``."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
-        self._app, self._expected = app, f"Bearer {token}"
+        self._app, self._token = app, f"Bearer {token}" if token else ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_open = scope["type"] not in ("http", "websocket") or scope["path"] == "/health"
-        if not is_open and not is_let_in(Headers(scope=scope).get("authorization", ""), token=self._expected):
-            error = ServiceError("unauthorized", "expected the header Authorization: Bearer TOKEN")
-            await refusal(error)(scope, receive, send)
-            return
+        if scope["type"] in ("http", "websocket"):
+            headers, fault = Headers(scope=scope), ""
+            if "origin" in headers and headers["origin"].partition("://")[2] != headers.get("host"):
+                fault = "a page of another origin is not let in"
+            elif scope["path"] != "/health" and not is_let_in(headers.get("authorization", ""), token=self._token):
+                fault = "expected the header Authorization: Bearer TOKEN"
+            if fault:
+                await refusal(ServiceError("unauthorized", fault))(scope, receive, send)
+                return
         await self._app(scope, receive, send)
 
 
 class _Impatient(H11Protocol):
-    """Hangs up where the headers of a connection's first request do not come: it would hold a descriptor for ever."""
+    """Hangs up where a connection's first headers do not come, or an answer is not read: it would hold a descriptor for
+    ever. Of too many connections the oldest ends that brought no whole request."""
+
+    unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.since = self.loop.time()
         self.loop.call_later(HEADER_SECONDS, self._hang_up)
+        if len(self.connections) > most_connections():
+            waiting = (each for each in self.connections if isinstance(each, _Impatient) and each.waits)
+            oldest = min(waiting, key=lambda each: each.since)
+            self.connections.discard(oldest)
+            oldest.transport.abort()
+
+    @property
+    def waits(self) -> bool:
+        return not self.cycle or self.cycle.response_complete or self.cycle.more_body
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.unread = self.unread or self.loop.call_later(READ_SECONDS, self.transport.abort)
+
+    def on_response_complete(self) -> None:
+        if self.unread:
+            self.unread.cancel()
+        self.unread = None
+        super().on_response_complete()
 
     def _hang_up(self) -> None:
-        if self in self.connections and getattr(self, "cycle", None) is None:
+        if self in self.connections and not self.cycle:
             self.transport.close()
 
 
@@ -159,6 +236,7 @@ def listen(app: ASGIApp, host: str, port: int, ready: Callable[[str], None]) -> 
             access_log=False,
             http=_Impatient,  # httptools has no limit for headers
             ws_max_size=SMALL_MB << 20,
+            ws_per_message_deflate=False,  # what is unpacked costs its sender nothing
             timeout_graceful_shutdown=STOP_SECONDS,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
         )

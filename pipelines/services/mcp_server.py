@@ -6,6 +6,7 @@ session is known: the tools have no other arguments than a model should see.
 """
 
 import json
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -66,7 +67,13 @@ def sandbox_server(sessions: Sessions, *, compression: int = 0, session: str | N
                     await sessions.registry.close(name)
                     return CallToolResult(content=[TextContent(text="closed")])
             protocol = PROTOCOLS[sessions.registry.get(name).task.protocol]
-            return await _shown(await sessions.call(name, params.name, arguments), protocol, compression)
+            call = sessions.call(name, params.name, arguments)
+            if context.request is None:  # over standard input
+                async with call as outcome:
+                    return _shown(outcome, encoded(outcome.images, compression=compression), protocol)
+            scope = context.request.scope
+            outcome = await scope["sent"].enter_async_context(call)
+            return _shown(outcome, scope["images"].place(outcome.images, compression=compression), protocol)
         except ServiceError as error:
             return CallToolResult(
                 content=[TextContent(text=_words(error))], structured_content=error.body, is_error=True
@@ -96,8 +103,7 @@ async def _opened(sessions: Sessions, arguments: dict[str, Any]) -> CallToolResu
     return CallToolResult(content=[TextContent(text=json.dumps(facts))], structured_content=facts)
 
 
-async def _shown(outcome: ToolOutcome, protocol: Protocol, compression: int) -> CallToolResult:
-    images = await encoded(outcome.images, compression=compression)
+def _shown(outcome: ToolOutcome, images: Sequence[str], protocol: Protocol) -> CallToolResult:
     content: list[ContentBlock] = []
     for part in without_marker(outcome.parts, protocol):
         if isinstance(part, str):

@@ -1,6 +1,7 @@
 """Registry of what clients hold open, and a service's sessions: named by secrets, limited, ended after idleness."""
 
 import asyncio
+import os
 import secrets
 import time
 import typing
@@ -47,6 +48,9 @@ class Registry(Generic[H]):
 
     def __len__(self) -> int:
         return len(self._open)
+
+    def __iter__(self) -> Iterator[H]:
+        return iter(self._open.values())
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -162,15 +166,23 @@ class OpenSession:
         return tools_for(self.task.protocol, n_images=len(self.task.images), n_videos=len(self.task.videos))
 
 
+_MOST_ASLEEP = 16
+"""Calls that may run beside those that have a CPU: each may end with the largest answer."""
+
+
 class Sessions:
-    """All sessions of one pool: the ``registry`` of those that are open, and at most ``most_waiting`` calls of them."""
+    """All sessions of one pool: the ``registry`` of those that are open, and at most ``most_waiting`` calls of them.
+    No call begins while images of ``most_held`` bytes wait to be sent."""
 
     def __init__(
         self, pool: sandbox.SandboxPool, *, most_open: int = 256, most_waiting: int = 1024, idle_seconds: float = 600.0
     ) -> None:
         self.pool, self.most_waiting = pool, most_waiting
         self.registry = Registry[OpenSession]("session", most_open=most_open, idle_seconds=idle_seconds)
-        self._n_calls = 0
+        n_cpus = os.cpu_count() or 1
+        self.most_held = (256 + 64 * n_cpus) << 20
+        self._running = asyncio.Semaphore(n_cpus + _MOST_ASLEEP)
+        self._n_calls = self._n_held = 0
 
     async def open(self, task: OpenRequest) -> str:
         """Open a session; returns its name. Raises ``ServiceError``."""
@@ -188,8 +200,10 @@ class Sessions:
             raise
         return OpenSession(task, group, session, sizes)
 
-    async def call(self, name: str, tool: str, arguments: Any) -> ToolOutcome:
-        """Run a tool of a session, after its earlier calls. Raises ``ServiceError``."""
+    @asynccontextmanager
+    async def call(self, name: str, tool: str, arguments: Any) -> AsyncIterator[ToolOutcome]:
+        """Run a tool of a session, after its earlier calls. While it lasts, the images count, and the session's next
+        call waits. Raises ``ServiceError``."""
         opened = self.registry.get(name)
         chosen = tool_of(tool, opened.tools)
         try:
@@ -198,18 +212,26 @@ class Sessions:
             raise invalid(error, of=tool) from error
         if self._n_calls >= self.most_waiting:
             raise ServiceError("too_busy", f"{self.most_waiting} calls wait, the most that may: ask again in a second")
+        n_bytes = 0
         self._n_calls += 1
         opened.n_calls += 1
         try:
             async with opened.lock:
-                return await self._run(name, opened, request)
+                async with self._running:
+                    outcome = await self._run(name, opened, request)
+                    n_bytes = sum(3 * image.width * image.height for image in outcome.images)
+                    self._n_held += n_bytes
+                yield outcome
         finally:
+            self._n_held -= n_bytes
             self._n_calls -= 1
             opened.n_calls -= 1
             opened.used = time.monotonic()
 
     async def _run(self, name: str, opened: OpenSession, request: SandboxTool) -> ToolOutcome:
         program = request.program(opened.sizes)
+        if self._n_held >= self.most_held:
+            raise ServiceError("too_busy", "images of other answers wait to be read: ask again in a second")
         try:
             with _sandbox_errors():
                 observation = await _ran(opened.session, program)

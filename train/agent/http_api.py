@@ -1,10 +1,4 @@
-"""The agent's HTTP application, as OpenAI's chat completions.
-
-POST /v1/chat/completions    the answer is the content; ``darkroom`` beside it is the trajectory
-GET  /v1/models              the one model
-GET  /trajectories/ID        an answer as a page; /images/SHA256 its images
-GET  /health
-"""
+"""The agent's HTTP application, as OpenAI's chat completions; ``darkroom`` beside an answer is its trajectory."""
 
 import asyncio
 import json
@@ -125,7 +119,7 @@ def application(
     app = FastAPI(title="Darkroom: an agent", version=version, lifespan=lifespan)
     speak_json(app)
     _routes(app, version)
-    return guarded(app, host=host, token=token, most_mb=most_mb)
+    return guarded(app, host=host, token=token, most_mb=most_mb, with_images=("/v1/chat/completions",))
 
 
 def _routes(app: FastAPI, version: str) -> None:

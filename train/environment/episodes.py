@@ -1,6 +1,7 @@
 """Episodes: rollouts whose turns come from outside, one at a time, scored by a method in the end."""
 
 import asyncio
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from PIL import Image
 
 from darkroom.pipelines.generation.rollout import Rollout, rollout
 from darkroom.pipelines.models.policies.policy import Completion, CompletionRequest, PolicyIdentity
-from darkroom.pipelines.records import Observation
+from darkroom.pipelines.records import Observation, Usage
 from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.services.errors import ServiceError
 from darkroom.pipelines.services.files import numbered
@@ -24,6 +25,9 @@ from darkroom.train.rl.rollouts.prompts import prompt
 from darkroom.train.rl.rollouts.scoring import scored
 from darkroom.train.rl.settings import GrpoSettings
 from darkroom.train.runs import JudgeDown
+
+MOST_BYTES = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+"""Of all episodes' texts and images: a quarter of this machine's memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,9 @@ class Episode:
         self._results: asyncio.Queue[StepResult] = asyncio.Queue()
         self._stepping = asyncio.Lock()
         self._finished: Rollout | None = None
+        self.score: dict[str, Any] | None = None
+        self.n_held = 0
+        """Bytes of its texts and images, about."""
         self._running = asyncio.create_task(self._run())
 
     @property
@@ -75,9 +82,22 @@ class Episode:
             self._turns.put_nowait(Completion(text, finished))
             result = await self._result()
             self.used = time.monotonic()
+            environment, turns = self.active.environment, self.active.transcript.turns
+            shown = sum(3 * image.width * image.height for image in environment.pixels.values())
+            self.n_held = shown + 4 * sum(map(len, turns))
+            if result.done:
+                await asyncio.to_thread(environment._end)
         if self.active.environment.error is not None:
             raise ServiceError("infrastructure_failed", str(self.active.environment.error))
         return result
+
+    def settle(self, score: dict[str, Any]) -> None:
+        """Keep the score, and nothing that it was made of."""
+        self.score, self.row = score, {"sample_id": self.row["sample_id"]}
+        self.n_held = 4 * len(score["answer"] or "")
+        self._finished = Rollout((), "", "", Usage())
+        self.active.transcript.turns.clear()
+        self.active.environment.reset()
 
     async def _result(self) -> StepResult:
         waiting = asyncio.ensure_future(self._results.get())
@@ -104,7 +124,8 @@ class Episode:
     async def close(self) -> None:
         self._running.cancel()
         await asyncio.gather(self._running, return_exceptions=True)
-        await asyncio.to_thread(self.active.environment.reset)
+        async with self._stepping:
+            await asyncio.to_thread(self.active.environment.reset)
 
     async def _run(self) -> None:
         active = self.active
@@ -133,6 +154,7 @@ class Episodes:
     async def reset(self, row: int | str, *, mode: str, seed: int) -> str:
         """Open an episode and return its name. Raises ``ServiceError``: too_busy, invalid_request."""
         self.registry.require_room()
+        self._require_memory()
         index = self._index.get(row, -1) if isinstance(row, str) else row
         if not 0 <= index < len(self.rows):
             raise ServiceError("invalid_request", f"no row {repr(row)[:80]}; there are {len(self.rows)}, from 0 on")
@@ -142,6 +164,16 @@ class Episodes:
             return Episode(prompted, seed, self.settings.max_rounds, shows_images=self.method.shows_images)
 
         return await self.registry.add(begin())
+
+    async def step(self, name: str, text: str, *, finished: bool) -> StepResult:
+        """Take an episode's next turn. Raises as ``Episode.step``, and too_busy."""
+        episode = self.registry.get(name)
+        self._require_memory()
+        return await episode.step(text, finished=finished)
+
+    def _require_memory(self) -> None:
+        if sum(episode.n_held for episode in self.registry) >= MOST_BYTES:
+            raise ServiceError("too_busy", f"open episodes have {MOST_BYTES >> 20} MiB: end some, or wait")
 
     def _prompt(self, index: int, mode: str) -> dict[str, Any]:
         row = self.rows[index]
@@ -154,12 +186,13 @@ class Episodes:
     async def score(self, names: Sequence[str]) -> list[dict[str, Any]]:
         """Score finished episodes of one row, as one group. Raises ``ServiceError``: invalid_request where one goes on
         or they are of different rows, infrastructure_failed where a judge does not answer."""
-        outcomes = [self.registry.get(name).outcome for name in names]
-        whole = [outcome for outcome in outcomes if outcome is not None]
-        if len(whole) < len(outcomes) or len({outcome.question.sample.sample_id for outcome in whole}) != 1:
+        episodes = [self.registry.get(name) for name in names]
+        unscored = [episode for episode in episodes if episode.score is None]
+        whole = [outcome for episode in unscored if (outcome := episode.outcome) is not None]
+        if len(whole) < len(unscored) or len({episode.row["sample_id"] for episode in episodes}) != 1:
             raise ServiceError("invalid_request", "expected finished episodes of one row")
         try:
-            scores = await scored(whole, self.method, self._judges, size=len(whole))
+            scores = await scored(whole, self.method, self._judges, size=len(whole) or 1)
         except JudgeDown as error:
             raise ServiceError("infrastructure_failed", str(error)) from error
         columns = zip(whole, scores.broken, scores.rewards, scores.correct, scores.parts, strict=True)
@@ -168,7 +201,12 @@ class Episodes:
             why = None if outcome.rollout.error is None else str(outcome.rollout.error)
             score = {"reward": reward, "correct": correct, "parts": dict(parts), "broken": broken}
             records.append({**score, "answer": outcome.answer, "error": why, "calls": outcome.n_calls})
-        return records
+        fresh = iter(records)
+        results = [episode.score or next(fresh) for episode in episodes]
+        if self.scores_alone:
+            for episode, score in zip(episodes, results, strict=True):
+                episode.settle(score)
+        return results
 
     @property
     def scores_alone(self) -> bool:

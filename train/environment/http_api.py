@@ -1,13 +1,5 @@
 """The environment's HTTP application, with an OpenAPI page (``/docs``).
 
-GET    /rows                   {"rows": n, "ids": […], "method": …, "protocol": …}
-POST   /episodes               {"row": 0 or "ID", "mode": "free", "seed": 0} -> the episode and its conversation
-POST   /episodes/NAME/step     {"text": the model's turn} -> an observation, or the end with its reward
-POST   /score                  {"episodes": [NAME, …]} -> the rewards of one group
-DELETE /episodes/NAME
-POST   /grade                  {"answer": "42", "truth": {…}} -> {"right": true}
-GET    /adapters/FILE          files that other trainers load (examples/adapters)
-
 OpenEnv's interface: a WebSocket (``/ws``) is a session, an episode after the other; ``/schema`` describes its messages.
 
 {"type": "reset", "data": {"row": 0, "seed": 0}}  ->  {"type": "observation", "data": {"observation", "reward", "done"}}
@@ -20,11 +12,13 @@ against openenv-core 0.3.0, whose clients bring no token: where the service want
 """
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Literal
 
-from fastapi import FastAPI, WebSocket
+from fastapi import FastAPI, Request, Response, WebSocket
 from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, Field, StrictInt, ValidationError
 from starlette.types import ASGIApp
@@ -79,11 +73,7 @@ class GradeRequest(BaseModel, extra="forbid"):
     truth: GradedTruth
 
 
-POLICY_VIOLATION = 1008
-"""A closing code of WebSockets."""
-Reset = Callable[[ResetRequest], Awaitable[dict[str, Any]]]
-Step = Callable[[str, StepRequest], Awaitable[dict[str, Any]]]
-Close = Callable[[str], Awaitable[None]]
+Route = Callable[..., Awaitable[Any]]
 
 
 class OpenEnvMessage(BaseModel):
@@ -96,14 +86,14 @@ class OpenEnvMessage(BaseModel):
 class OpenEnvSession:
     """The session of one client: the routes of HTTP for one episode at a time."""
 
-    def __init__(self, reset: Reset, step: Step, close: Close) -> None:
+    def __init__(self, reset: Route, step: Route, close: Route) -> None:
         self._reset, self._step, self._close = reset, step, close
         self._episode: str | None = None
         self._n_steps = 0
 
     async def answer(self, text: str | bytes) -> dict[str, Any] | None:
         """Respond to a message; None to the last. Raises ``ServiceError`` and pydantic's ``ValidationError``."""
-        check_parts(text.encode() if isinstance(text, str) else text)
+        await asyncio.to_thread(check_parts, text.encode() if isinstance(text, str) else text)
         message = OpenEnvMessage.model_validate_json(text)
         match message.type:
             case "reset":
@@ -128,7 +118,7 @@ class OpenEnvSession:
             await self._close(episode)
 
 
-def add_openenv(app: FastAPI, reset: Reset, step: Step, close: Close) -> None:
+def add_openenv(app: FastAPI, reset: Route, step: Route, close: Route) -> None:
     """Add the interface to ``app``, over its own routes; ``close`` ends an episode, which may have ended itself."""
 
     @app.get("/schema")
@@ -137,15 +127,12 @@ def add_openenv(app: FastAPI, reset: Reset, step: Step, close: Close) -> None:
 
     @app.websocket("/ws")
     async def session(socket: WebSocket) -> None:
-        if "origin" in socket.headers:  # a page in a browser, which no rule of same origins holds back here
-            await socket.close(POLICY_VIOLATION)
-            return
         await socket.accept()
         client = OpenEnvSession(reset, step, close)
         try:
-            while True:
+            while (message := await socket.receive())["type"] == "websocket.receive":
                 try:
-                    answer = await client.answer(await _received(socket))
+                    answer = await client.answer(message.get("text") or message.get("bytes") or "")
                 except (ValidationError, ServiceError) as raised:
                     error = invalid(raised) if isinstance(raised, ValidationError) else raised
                     answer = {"type": "error", "data": {"message": str(error), "code": error.kind}}
@@ -156,14 +143,6 @@ def add_openenv(app: FastAPI, reset: Reset, step: Step, close: Close) -> None:
             return  # the client has gone, which ends its session
         finally:
             await client.end()
-
-
-async def _received(socket: WebSocket) -> str | bytes:
-    """Receive the next message, as text or as bytes, which may be JSON as well. Raises ``WebSocketDisconnect``."""
-    message = await socket.receive()
-    if message["type"] == "websocket.disconnect":
-        raise WebSocketDisconnect(message["code"], message.get("reason"))
-    return message.get("text") or message.get("bytes") or ""
 
 
 def _observation(observation: dict[str, Any], reward: float | None, *, is_done: bool) -> dict[str, Any]:
@@ -186,15 +165,16 @@ def application(episodes: Episodes, *, version: str, host: str, token: str, comp
 
 def _routes(app: FastAPI, episodes: Episodes, version: str, compression: int) -> None:
     settings = episodes.settings
+    facts = {"method": settings.method, "protocol": settings.protocol, "max_rounds": settings.max_rounds}
+    listed = json.dumps({"rows": len(episodes.rows), "ids": list(episodes.rows["sample_id"]), **facts}).encode()
 
     @app.get("/health")
     async def health() -> dict[str, Any]:
         return {"version": version, "rows": len(episodes.rows), "episodes": len(episodes.registry)}
 
     @app.get("/rows")
-    async def rows() -> dict[str, Any]:
-        facts = {"method": settings.method, "protocol": settings.protocol, "max_rounds": settings.max_rounds}
-        return {"rows": len(episodes.rows), "ids": list(episodes.rows["sample_id"]), **facts}
+    async def rows() -> Response:
+        return Response(listed, media_type="application/json")
 
     @app.post("/episodes", status_code=201)
     async def reset(request: ResetRequest) -> dict[str, Any]:
@@ -204,15 +184,18 @@ def _routes(app: FastAPI, episodes: Episodes, version: str, compression: int) ->
         limits = {"stop": list(PROTOCOLS[row["protocol"]].stop), "max_rounds": settings.max_rounds}
         return {**about, **limits, "messages": await asyncio.to_thread(_messages, row)}
 
-    @app.post("/episodes/{name}/step")
-    async def step(name: str, request: StepRequest) -> dict[str, Any]:
-        result = await episodes.registry.get(name).step(request.text, finished=request.finished)
+    async def step(name: str, request: StepRequest, place: Callable[..., list[str]]) -> dict[str, Any]:
+        result = await episodes.step(name, request.text, finished=request.finished)
         if result.done:
             alone = (await episodes.score([name]))[0] if episodes.scores_alone else None
             return {"done": True, "score": alone}
         parts = [part.model_dump(exclude_none=True) for part in ObservationPart.of(result.parts)]
-        images = await encoded(result.images, compression=compression)
+        images = await asyncio.to_thread(place, result.images, compression=compression)
         return {"done": False, "parts": parts, "images": images, "status": result.status}
+
+    @app.post("/episodes/{name}/step")
+    async def step_over_http(name: str, request: StepRequest, http: Request) -> dict[str, Any]:
+        return await step(name, request, http.scope["images"].place)
 
     @app.post("/score")
     async def score(request: ScoreRequest) -> dict[str, Any]:
@@ -233,7 +216,7 @@ def _routes(app: FastAPI, episodes: Episodes, version: str, compression: int) ->
         episodes.registry.get(name)
         await episodes.registry.close(name)
 
-    add_openenv(app, reset, step, episodes.registry.close)
+    add_openenv(app, reset, partial(step, place=encoded), episodes.registry.close)
 
 
 def _messages(row: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import binascii
 import contextlib
+import io
 import json
 import tracemalloc
 from collections.abc import AsyncIterator
@@ -14,11 +15,13 @@ from unittest.mock import patch
 
 import pytest
 from hypothesis import given, strategies as st
+from PIL import Image
 
 from darkroom.pipelines.services import listening
 from darkroom.pipelines.services.errors import ServiceError
-from darkroom.pipelines.services.files import decoded
+from darkroom.pipelines.services.files import AnswerImages, decoded
 from darkroom.pipelines.services.listening import SMALL_MB
+from darkroom.pipelines.services.sessions import OpenRequest, Sessions
 
 
 def test_base64_is_refused_and_read_as_by_the_strict_reader():
@@ -158,3 +161,68 @@ async def test_a_body_that_does_not_end_is_given_up(client, monkeypatch) -> None
         await http._transport.app({**scope, "query_string": b"", "http_version": "1.1"}, receive, send)
     assert sent[0]["status"] == 422
     assert b"was not there within" in sent[1]["body"]
+
+
+@pytest.mark.anyio
+async def test_bodies_that_are_read_at_once_are_bounded_for_each_client_and_in_all(client) -> None:
+    """Each body is sent in two pieces, with others' between them."""
+    async with client(most_mb=16) as http:
+        app = http._transport.app
+        statuses: dict[str, int] = {}
+
+        async def sends(name: str, size: int, others: asyncio.Event, done: asyncio.Event) -> None:
+            pieces = iter([{"type": "http.request", "body": b" " * size, "more_body": True}])
+
+            async def receive() -> dict:
+                if (piece := next(pieces, None)) is not None:
+                    return piece
+                others.set()
+                await done.wait()
+                return {"type": "http.disconnect"}
+
+            async def send(message: dict) -> None:
+                statuses.setdefault(name, message.get("status", 0))
+                others.set()
+
+            scope = {"type": "http", "method": "POST", "path": "/sessions", "headers": [(b"host", b"127.0.0.1")]}
+            await app({**scope, "query_string": b"", "client": (name.partition(" ")[0], 1)}, receive, send)
+
+        done, running = asyncio.Event(), []
+        held = [
+            f"{client} {n}" for client in ("first", "second") for n in range(8)
+        ]  # 16 MiB each, half of it each client
+        for name in [*held, "first 8", "third 0"]:
+            running.append(asyncio.create_task(sends(name, 16 << 20, others := asyncio.Event(), done)))
+            await others.wait()
+        assert statuses == {"first 8": 429, "third 0": 429}
+        done.set()
+        await asyncio.gather(*running)
+        assert (await http.post("/sessions", json={})).status_code == 201, "nothing is held by those that have gone"
+
+
+@pytest.mark.anyio
+async def test_answers_that_wait_to_be_read_are_bounded(pool) -> None:
+    sessions = Sessions(pool)
+    first, second = [await sessions.open(OpenRequest()) for _ in range(2)]
+    show = {"code": "display(Image.new('RGB', (100, 100)))"}
+    sessions.most_held = 30_000
+    async with sessions.registry.running():
+        async with sessions.call(first, "run_code", show) as outcome:
+            assert [image.size for image in outcome.images] == [(100, 100)]
+            with pytest.raises(ServiceError, match="wait to be read") as refused:
+                async with sessions.call(second, "run_code", {"code": "n = 1"}):
+                    pass
+            assert refused.value.kind == "too_busy"
+        async with sessions.call(second, "run_code", {"code": "print('n' in globals())"}) as outcome:
+            assert outcome.observation.text == "False\n", "nothing happened"
+
+
+@given(st.lists(st.integers(1, 50), max_size=4), st.text(max_size=20))
+def test_images_take_their_places_in_the_answer(sides: list[int], text: str) -> None:
+    images = [Image.new("RGB", (side, 2), (side, 1, 2)) for side in sides]
+    places = AnswerImages()
+    marks = places.place(images[:2], compression=0) + places.place(images[2:], compression=9)
+    answer = json.loads(b"".join(places.fill(json.dumps([text, *marks, text]).encode())))
+    assert [answer[0], answer[-1]] == [text, text]
+    for image, data in zip(images, answer[1:-1], strict=True):
+        assert Image.open(io.BytesIO(base64.b64decode(data, validate=True))).tobytes() == image.tobytes()

@@ -45,7 +45,8 @@ async def test_a_client_opens_a_session_and_names_it(pool, photo):
 async def test_a_given_session_needs_no_name_and_reaches_no_other(pool, photo):
     sessions = Sessions(pool)
     given, other = [await sessions.open(OpenRequest.model_validate({"images": [photo], "seed": n})) for n in range(2)]
-    await sessions.call(other, "run_code", {"code": "secret = 'of the other'"})
+    async with sessions.call(other, "run_code", {"code": "secret = 'of the other'"}):
+        pass
     async with Client(sandbox_server(sessions, session=given)) as client:
         listed = (await client.list_tools()).tools
         assert [tool.name for tool in listed] == ["run_code"]

@@ -12,6 +12,7 @@ from PIL import Image
 
 from darkroom.adapters import ADAPTERS, adapter_files
 from darkroom.pipelines.models.protocols import PROTOCOLS, Thyme
+from darkroom.train.environment import episodes
 from darkroom.train.environment.episodes import Episodes
 from darkroom.train.environment.http_api import application
 from darkroom.train.rl.methods import Judges, named_method, settings_of
@@ -37,9 +38,10 @@ def service(dataset):
     async def open_client(method="thyme", **options):
         settings = settings_of(method, protocol="thyme")
         limits = {"most_open": 64, "idle_seconds": 600.0, **options}
-        episodes = Episodes(open_prompts(dataset), settings, named_method(method), Judges(), **limits)
-        app = application(episodes, version="1", host="127.0.0.1", token="", compression=0)
+        held = Episodes(open_prompts(dataset), settings, named_method(method), Judges(), **limits)
+        app = application(held, version="1", host="127.0.0.1", token="", compression=0)
         async with client_of(app) as client:
+            client.held = held
             yield client
 
     return open_client
@@ -217,3 +219,31 @@ async def test_a_sandbox_that_cannot_run_is_no_verdict_on_the_rollout(service, m
         episode = await reset(http)
         answer = await http.post(f"/episodes/{episode['episode']}/step", json={"text": LOOK})
         assert (answer.status_code, answer.json()["error"]["type"]) == (503, "infrastructure_failed")
+
+
+async def test_a_scored_episode_keeps_its_score_and_nothing_else(service):
+    async with service() as http:
+        episode = await reset(http)
+        await step(http, episode, LOOK)
+        end = await step(http, episode, says("red"))
+        [held] = http.held.registry
+        assert (held.active.environment.pixels, held.active.transcript.turns, held.active.environment._session) == (
+            {},
+            [],
+            None,
+        )
+        assert held.n_held < 100
+        names = {"episodes": [episode["episode"]] * 2}
+        assert (await http.post("/score", json=names)).json()["scores"] == [end["score"]] * 2
+
+
+async def test_episodes_that_hold_too_much_take_no_turn_until_others_end(service, monkeypatch):
+    async with service("codev") as http:
+        first, second = await reset(http), await reset(http)
+        await step(http, first, LOOK)
+        monkeypatch.setattr(episodes, "MOST_BYTES", 1000)
+        for path, body in (("/episodes", {"row": 0}), (f"/episodes/{second['episode']}/step", {"text": LOOK})):
+            refused = await http.post(path, json=body)
+            assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+        await http.delete(f"/episodes/{first['episode']}")
+        assert (await step(http, second, LOOK))["status"] == "ok"

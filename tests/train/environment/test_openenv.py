@@ -2,7 +2,6 @@
 
 import pytest
 from starlette.testclient import TestClient, WebSocketDenialResponse
-from starlette.websockets import WebSocketDisconnect
 
 from darkroom.pipelines.models.protocols import Thyme
 from darkroom.train.environment.episodes import Episodes
@@ -75,10 +74,11 @@ def test_errors_say_what_is_wrong_and_end_nothing(client):
 def test_a_page_in_a_browser_and_a_client_without_the_token_are_refused(client):
     with (
         client() as http,
-        pytest.raises(WebSocketDisconnect),
+        pytest.raises(WebSocketDenialResponse) as refused,
         http.websocket_connect(SOCKET, headers={"Origin": "http://127.0.0.1:8767"}),
     ):
         pass
+    assert refused.value.status_code == 401
     with client(token="secret") as http:
         with pytest.raises(WebSocketDenialResponse) as refused, http.websocket_connect(SOCKET):
             pass
