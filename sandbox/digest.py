@@ -9,13 +9,14 @@ import re
 from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
+from typing import cast, get_args
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from darkroom.sandbox._guest.messages import RepairMode, ScanMode
-from darkroom.sandbox.errors import SandboxError, Tier, choose_echo, choose_tier
-from darkroom.sandbox.limits import Limits
+from darkroom.sandbox.errors import SandboxError, Tier, choose, choose_tier
+from darkroom.sandbox.limits import EchoMode, Limits
 
 LIBRARIES_VARIABLE = "DARKROOM_SANDBOX_LIBRARIES"
 NINE = {
@@ -89,6 +90,14 @@ def _modules(name: str) -> list[str]:
 
 
 _PACKAGE = Path(__file__).parent
+
+
+ECHO_VARIABLE = "DARKROOM_SANDBOX_ECHO"
+
+
+def choose_echo(echo: str | None) -> EchoMode:
+    """The argument, else the environment, else last."""
+    return cast(EchoMode, choose(echo, "echo", ECHO_VARIABLE, get_args(EchoMode), default="last"))
 
 
 def sandbox_digest(

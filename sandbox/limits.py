@@ -13,7 +13,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
+EchoMode = Literal["last", "off"]
+"""last: a call shows the value of its last expression, and figures that it left unshown, as a notebook does."""
 _WALL_CEILING = 10.0
 _DECODE_SECONDS = 30.0
 """Charged per image, of which the largest take one or two; a call's `seconds` are meant for the code."""

@@ -25,9 +25,12 @@ from darkroom.pipelines.sources.columns import BoxFrame, Columns
 from darkroom.pipelines.storage.tables import TableKey
 
 if TYPE_CHECKING:
+    from darkroom.pipelines.inspection.source_check import SourceCheck
     from darkroom.pipelines.sources.source_config import SourceConfig
     from darkroom.pipelines.storage.store_paths import StorePath
     from darkroom.pipelines.storage.workspace import Workspace
+
+_N_REJECTS = 10
 
 app = command_group(
     help="Public datasets as sources, with their columns mapped: list them, check, add and remove one.\n\n"
@@ -127,7 +130,6 @@ def check(
 
     `darkroom sources check photos/annotations.json --rows 50`
     """
-    from darkroom.assets.terminal.source_check import print_check
     from darkroom.pipelines.generation.recipes import load_recipes
     from darkroom.pipelines.inspection.gallery import write_samples
     from darkroom.pipelines.inspection.source_check import check_source
@@ -143,7 +145,7 @@ def check(
         if as_json:
             print_json({**checked.as_json(), "page": page})
         else:
-            print_check(CONSOLE, checked, page)
+            _print_check(checked, page)
         if not checked.samples:
             raise SourceError(
                 f"none of the first {checked.n_rows} rows of {name} becomes a sample: correct its mapping"
@@ -323,3 +325,24 @@ def _described(
         if name not in public:
             facts = {"hub": config.path, "licence": config.license or "not stated"}
             yield name, {**facts, "from": config.kind, "added": "yes"}
+
+
+def _print_check(checked: "SourceCheck", page: Path) -> None:
+    from darkroom.assets.terminal import counts, relative, table
+    from darkroom.pipelines.storage.stage_runs import reason_of
+
+    n_samples = len(checked.samples)
+    CONSOLE.print(f"{checked.n_rows:,} rows: {n_samples:,} samples, {len(checked.rejects):,} not", highlight=False)
+    uses = [(use.role, use.columns, f"{use.n_filled} of {n_samples}", Text(use.example)) for use in checked.columns]
+    CONSOLE.print(table(("part", "column", "filled", "first"), uses))
+    if checked.notes:
+        CONSOLE.print(counts("Worth a look", checked.notes))
+    rejects = [(row.source_row, reason_of(row), Text(row.evidence)) for row in checked.rejects[:_N_REJECTS]]
+    if rejects:
+        CONSOLE.print(table(("row", "reason", "evidence"), rejects))
+    families = []
+    for use in checked.families:
+        others = "; ".join(f"{n}: {reason}" for reason, n in use.reasons.items())
+        families.append((use.family, f"{use.n_usable} of {n_samples}", Text(others)))
+    CONSOLE.print(table(("family", "rows", "the others"), families))
+    CONSOLE.print(f"Page: {relative(page)}", soft_wrap=True, highlight=False)

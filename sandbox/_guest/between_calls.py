@@ -1,4 +1,4 @@
-"""Takes back what a call leaves armed in its process, so that how long a policy takes to write decides nothing.
+"""Takes back what a call leaves armed in its process, so that a policy may write as long as it likes.
 
 Python's state stays, as in a notebook: variables, modules and what was set in them, random states, a folder below the
 working folder. Taken back before the session answers are timers, handlers and masks of signals, tracing, replaced

@@ -30,8 +30,7 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image, ImageDraw, ImageFont
 
-from darkroom.sandbox._guest.messages import CELL_PREFIX, IMAGE_FOLDER
-from darkroom.sandbox._guest.notes import note
+from darkroom.sandbox._guest.messages import CELL_PREFIX, IMAGE_FOLDER, note
 from darkroom.sandbox._guest.patched_modules import PREPARED, make_module, provide
 
 FOLDERS = ("/mnt/data", "/content", "/output", "/outputs", "/kaggle/working", "/workspace", "/tmp")
@@ -71,7 +70,7 @@ def lent_names(nodes: Sequence[ast.AST], code: str, names: Mapping[str, Any], pa
         lent |= {name: Image.open(paths[0]) for name in used.intersection(_IMAGE)}
         lent |= dict.fromkeys(used.intersection(_PATH), paths[0])
     for name in sorted(lent):
-        note(f"{name} is not defined: it is taken for the task's image{'s' * isinstance(lent[name], list)}")
+        note(f"{name} is not defined: here it is the task's image{'s' * isinstance(lent[name], list)}")
     return lent
 
 
@@ -97,7 +96,7 @@ def meant(file: Any, paths: list[str]) -> Any:
     name = os.path.basename(path)
     if len(paths) != 1 or not _COMMON_FILE.fullmatch(name):
         return file
-    note(f"there is no {name}: the task's image is taken")
+    note(f"there is no {name}: the task's image is opened")
     return paths[0]
 
 

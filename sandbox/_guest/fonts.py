@@ -16,7 +16,7 @@ from matplotlib import font_manager
 from matplotlib.ft2font import FT2Font
 from PIL import Image, ImageDraw, ImageFont
 
-from darkroom.sandbox._guest.notes import note
+from darkroom.sandbox._guest.messages import note
 
 _FALLBACK = os.path.join(os.path.dirname(__file__), "fonts", "DarkroomSans.ttf")
 _FAMILIES = ("DejaVu Sans", "Darkroom Sans")
@@ -40,7 +40,7 @@ def install() -> None:
         for family in reversed(wanted.get_family()):
             names = settings.get(f"font.{family}", [family])
             if known.isdisjoint(names):
-                note(f"the sandbox has no font {', '.join(names)}: {_FAMILIES[0]} takes its place")
+                note(f"the sandbox has no font {', '.join(names)}: {_FAMILIES[0]} is used")
             else:
                 families = {family: None} | families
         wanted.set_family(list(families))
@@ -71,7 +71,7 @@ def _there(font: Any) -> Any:
     wanted = os.path.basename(os.fspath(font))
     ours = _nearest(wanted)
     if os.path.splitext(wanted)[0] != os.path.splitext(os.path.basename(ours))[0]:
-        note(f"the sandbox has no font {wanted}: {os.path.basename(ours)} takes its place")
+        note(f"the sandbox has no font {wanted}: {os.path.basename(ours)} is used")
     return ours
 
 

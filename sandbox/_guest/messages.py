@@ -7,17 +7,18 @@ import json
 import os
 import signal
 import struct
+import sys
 import traceback
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal
+
+from darkroom.sandbox.limits import EchoMode
 
 ScanMode = Literal["strict", "own_files", "off"]
 """own_files: the code may delete, move and rename; only the session's own files are within its reach anyway."""
 RepairMode = Literal["small_model", "off"]
 """small_model: the rewrites of Thyme's appendix A, each of them reported. off: the code runs as it was written."""
-EchoMode = Literal["last", "off"]
-"""last: a call shows the value of its last expression, and figures that it left unshown, as a notebook does."""
-
 CELL_PREFIX = "<cell"
 """Compiled code of the model is named `<cell 0>`, `<cell 1>`, …"""
 WORK_FOLDER = "/mnt/data/temp_processed_images"
@@ -104,6 +105,13 @@ def brief(error: BaseException) -> str:
     *_, (frame, number) = traceback.walk_tb(error.__traceback__)
     text = f"{type(error).__name__}: {error}"[:_MAX_REASON]
     return f"{text} ({os.path.basename(frame.f_code.co_filename)}, line {number})"
+
+
+@cache
+def note(text: str) -> None:
+    """Tell the code's author something beside what the code prints, once per session."""
+    if sys.stderr is not None:
+        sys.stderr.write(f"note: {text}\n")
 
 
 HEADER = struct.Struct("<QI")

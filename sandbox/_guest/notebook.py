@@ -19,7 +19,7 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
-from darkroom.sandbox._guest.notes import note
+from darkroom.sandbox._guest.messages import note
 
 SHOWN = "<shown>"
 """The name, which no code can spell, of the function that shows a value."""

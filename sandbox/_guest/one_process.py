@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import context, dummy
 from typing import Any
 
-from darkroom.sandbox._guest.notes import note
+from darkroom.sandbox._guest.messages import note
 
 _MAX_THREADS = 16
 """Of one pool; a session may have 64."""

@@ -88,7 +88,7 @@ class _Text(io.TextIOWrapper):
         return self.buffer
 
     def reconfigure(self, **_: Any) -> None:
-        """Change nothing: the reader takes UTF-8."""
+        """Change nothing: the reader expects UTF-8."""
         self.flush()
 
 

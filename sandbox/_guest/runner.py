@@ -27,7 +27,6 @@ from darkroom.sandbox._guest.messages import (
     CELL_PREFIX,
     IMAGE_FOLDER,
     WORK_FOLDER,
-    EchoMode,
     RepairMode,
     ScanMode,
     next_frame,
@@ -48,7 +47,7 @@ from darkroom.sandbox._guest.shown_images import (
     read_image,
 )
 from darkroom.sandbox._guest.video import install_decord_alias, names_of_videos
-from darkroom.sandbox.limits import Limits
+from darkroom.sandbox.limits import EchoMode, Limits
 
 _MAX_NAME = 200
 
@@ -215,7 +214,7 @@ class Runner:
         edits += repairs
         source = repairs[-1].after if repairs else code
         errors.remember_lines(cell, source)
-        nodes = [*ast.walk(tree)]  # which takes longer than what is done with each
+        nodes = [*ast.walk(tree)]  # which is slower than what is done with each
         refuse_dangerous_calls(nodes, self._scan)
         if self._is_repaired:
             self._names |= lent_names(nodes, source, self._names, self._paths)

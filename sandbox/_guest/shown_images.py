@@ -23,8 +23,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image, ImageFile
 
+from darkroom.sandbox._guest.messages import note
 from darkroom.sandbox._guest.names import ImageLinks
-from darkroom.sandbox._guest.notes import note
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
 _PATH_VARIABLE = "processed_path"

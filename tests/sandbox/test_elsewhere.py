@@ -8,14 +8,17 @@ from darkroom.sandbox import Group, SandboxPool, Session
 @pytest.mark.parametrize(
     ("code", "text"),
     [
-        ("print(img.size)", "note: img is not defined: it is taken for the task's image\n(2000, 1500)\n"),
+        ("print(img.size)", "note: img is not defined: here it is the task's image\n(2000, 1500)\n"),
         (
             "print(images[0].size)",
-            "note: images is not defined: it is taken for the task's images\n(2000, 1500)\n",
+            "note: images is not defined: here it is the task's images\n(2000, 1500)\n",
         ),
         ("img = 7\nprint(img)", "7\n"),
         ("def f(image): return image\nprint(f(1))", "1\n"),
-        ("print(Image.open('input_image.png').size)", "note: there is no input_image.png: the task's image is taken\n"),
+        (
+            "print(Image.open('input_image.png').size)",
+            "note: there is no input_image.png: the task's image is opened\n",
+        ),
         ("print(np.int(2.5))", "note: numpy.int is now int\n2\n"),
         ("from PIL.Image import ANTIALIAS", "note: PIL.Image.ANTIALIAS is now PIL.Image.Resampling.LANCZOS\n"),
         ("print(hasattr(np, 'no_such_name'))", "False\n"),
@@ -114,4 +117,4 @@ def plotted(text):
 print(len({plotted(text) for text in ('中文', '日本', '한국', 'кот', 'abc')}))
 """
     text = session.run(code).text
-    assert text == "5 False\nTrue 255\nnote: the sandbox has no font SimHei: DejaVu Sans takes its place\n5\n"
+    assert text == "5 False\nTrue 255\nnote: the sandbox has no font SimHei: DejaVu Sans is used\n5\n"
