@@ -79,31 +79,31 @@ class Notebook:
 
     def system(self, command: str) -> None:
         """Do what a line after `!` asks for."""
-        print(*self.getoutput(command), sep="\n", end="\n" * bool(self._lines))
+        for line in self.getoutput(command):
+            print(line)
 
     def getoutput(self, command: str) -> list[str]:
         """Return the lines that the command would print."""
         program, *arguments = command.split() or [""]
-        words = [word for word in arguments if not word.startswith("-")]
-        self._lines: list[str] = []
+        paths = [argument for argument in arguments if not argument.startswith("-")]
         if _INSTALLERS.match(command):
-            _answer_installation(words[words.index("install") + 1 :] if "install" in words else [])
+            _answer_installation(paths[paths.index("install") + 1 :] if "install" in paths else [])
         elif program == "ls":
-            folders = [found for word in words or ["."] for found in (glob.glob(word) if "*" in word else [word])]
-            names = [os.listdir(folder) if os.path.isdir(folder) else [folder] for folder in folders]
-            self._lines = sorted(name for listed in names for name in listed if not name.startswith("."))
+            found = [name for path in paths or ["."] for name in (glob.glob(path) if "*" in path else [path])]
+            listed = [name for path in found for name in (os.listdir(path) if os.path.isdir(path) else [path])]
+            return sorted(name for name in listed if not name.startswith("."))
         elif program == "cat":
-            self._lines = [line for word in words for line in Path(word).read_text("utf-8", "replace").splitlines()]
+            return [line for path in paths for line in Path(path).read_text("utf-8", "replace").splitlines()]
         elif program == "mkdir":
-            for word in words:
-                os.makedirs(word, exist_ok=True)
-        elif program == "cd" and words:
-            os.chdir(words[0])
+            for path in paths:
+                os.makedirs(path, exist_ok=True)
+        elif program == "cd" and paths:
+            os.chdir(paths[0])
         elif program in ("pwd", "echo"):
-            self._lines = [os.getcwd() if program == "pwd" else command.removeprefix("echo").strip(" \"'")]
+            return [os.getcwd() if program == "pwd" else command.removeprefix("echo").strip(" \"'")]
         else:
             note(f"the sandbox starts no programs: !{command[:80]} did nothing")
-        return self._lines
+        return []
 
 
 def _answer_installation(names: list[str]) -> None:
