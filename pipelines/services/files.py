@@ -76,14 +76,14 @@ def encoded(images: Sequence[Image.Image], *, compression: int = 0) -> list[str]
 
 
 class AnswerImages(list[tuple[Image.Image, int]]):
-    """Images that take their places in a JSON answer as it is sent: none is held as a whole PNG, nor copied with the
-    text around it. The places are marks that no client can guess."""
+    """Images of a JSON answer, which are encoded as it is sent: none is held as a whole PNG, nor copied with the text
+    around it. Marks that no client can guess stand for them until then."""
 
     def __init__(self) -> None:
         super().__init__()
         self._mark = secrets.token_hex(16)
 
-    def place(self, images: Sequence[Image.Image], *, compression: int) -> list[str]:
+    def add(self, images: Sequence[Image.Image], *, compression: int) -> list[str]:
         """Return the marks, to be written where the base64 of a PNG belongs."""
         self += [(image, compression) for image in images]
         return [f"{self._mark}:{len(self) - n};" for n in range(len(images), 0, -1)]

@@ -125,7 +125,7 @@ def _routes(app: FastAPI, sessions: Sessions, compression: int) -> None:
 def _call(sessions: Sessions, tool: type[SandboxTool], compression: int) -> Callable[..., Any]:
     async def call(session: str, arguments: Any, request: Request) -> Response:
         outcome = await request.scope["sent"].enter_async_context(sessions.call(session, tool.tool, arguments))
-        images = request.scope["images"].place(outcome.images, compression=compression)
+        images = request.scope["images"].add(outcome.images, compression=compression)
         fields = {**to_row(outcome.observation), "images": images, "parts": ObservationPart.of(outcome.parts)}
         fields |= {name: getattr(outcome.shown, name) for name in ("seconds", "broken", "n_over_limit")}
         result = ToolResult.model_validate(fields)

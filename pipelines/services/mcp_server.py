@@ -73,7 +73,7 @@ def sandbox_server(sessions: Sessions, *, compression: int = 0, session: str | N
                     return _shown(outcome, encoded(outcome.images, compression=compression), protocol)
             scope = context.request.scope
             outcome = await scope["sent"].enter_async_context(call)
-            return _shown(outcome, scope["images"].place(outcome.images, compression=compression), protocol)
+            return _shown(outcome, scope["images"].add(outcome.images, compression=compression), protocol)
         except ServiceError as error:
             return CallToolResult(
                 content=[TextContent(text=_words(error))], structured_content=error.body, is_error=True

@@ -184,18 +184,18 @@ def _routes(app: FastAPI, episodes: Episodes, version: str, compression: int) ->
         limits = {"stop": list(PROTOCOLS[row["protocol"]].stop), "max_rounds": settings.max_rounds}
         return {**about, **limits, "messages": await asyncio.to_thread(_messages, row)}
 
-    async def step(name: str, request: StepRequest, place: Callable[..., list[str]]) -> dict[str, Any]:
+    async def step(name: str, request: StepRequest, add: Callable[..., list[str]]) -> dict[str, Any]:
         result = await episodes.step(name, request.text, finished=request.finished)
         if result.done:
             alone = (await episodes.score([name]))[0] if episodes.scores_alone else None
             return {"done": True, "score": alone}
         parts = [part.model_dump(exclude_none=True) for part in ObservationPart.of(result.parts)]
-        images = await asyncio.to_thread(place, result.images, compression=compression)
+        images = await asyncio.to_thread(add, result.images, compression=compression)
         return {"done": False, "parts": parts, "images": images, "status": result.status}
 
     @app.post("/episodes/{name}/step")
     async def step_over_http(name: str, request: StepRequest, http: Request) -> dict[str, Any]:
-        return await step(name, request, http.scope["images"].place)
+        return await step(name, request, http.scope["images"].add)
 
     @app.post("/score")
     async def score(request: ScoreRequest) -> dict[str, Any]:
@@ -216,7 +216,7 @@ def _routes(app: FastAPI, episodes: Episodes, version: str, compression: int) ->
         episodes.registry.get(name)
         await episodes.registry.close(name)
 
-    add_openenv(app, reset, partial(step, place=encoded), episodes.registry.close)
+    add_openenv(app, reset, partial(step, add=encoded), episodes.registry.close)
 
 
 def _messages(row: Mapping[str, Any]) -> list[dict[str, Any]]:

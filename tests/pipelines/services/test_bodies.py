@@ -221,7 +221,7 @@ async def test_answers_that_wait_to_be_read_are_bounded(pool) -> None:
 def test_images_take_their_places_in_the_answer(sides: list[int], text: str) -> None:
     images = [Image.new("RGB", (side, 2), (side, 1, 2)) for side in sides]
     places = AnswerImages()
-    marks = places.place(images[:2], compression=0) + places.place(images[2:], compression=9)
+    marks = places.add(images[:2], compression=0) + places.add(images[2:], compression=9)
     answer = json.loads(b"".join(places.fill(json.dumps([text, *marks, text]).encode())))
     assert [answer[0], answer[-1]] == [text, text]
     for image, data in zip(images, answer[1:-1], strict=True):
