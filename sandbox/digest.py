@@ -9,15 +9,17 @@ import re
 from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
+from typing import cast, get_args
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from darkroom.sandbox._guest.messages import RepairMode, ScanMode
-from darkroom.sandbox.errors import SandboxError, Tier, choose_echo, choose_tier
+from darkroom.sandbox._guest.messages import EchoMode, RepairMode, ScanMode
+from darkroom.sandbox.errors import SandboxError, Tier, choose, choose_tier
 from darkroom.sandbox.limits import Limits
 
 LIBRARIES_VARIABLE = "DARKROOM_SANDBOX_LIBRARIES"
+ECHO_VARIABLE = "DARKROOM_SANDBOX_ECHO"
 NINE = {
     "numpy": "numpy",
     "pillow": "PIL",
@@ -86,6 +88,11 @@ def _modules(name: str) -> list[str]:
     tops = {path.parts[0] for path in installed.files or ()}
     names = {top.partition(".")[0] for top in tops if not top.endswith((".libs", "-info", ".pth"))}
     return sorted(name for name in names if name.isidentifier())
+
+
+def choose_echo(echo: str | None) -> EchoMode:
+    """The argument, else the environment, else last."""
+    return cast(EchoMode, choose(echo, "echo", ECHO_VARIABLE, get_args(EchoMode), default="last"))
 
 
 _PACKAGE = Path(__file__).parent

@@ -19,8 +19,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar, Literal, cast, get_args
 
-from darkroom.sandbox._guest.messages import EchoMode
-
 
 class UserError(Exception):
     """Error that a user can fix, in any package: commands print its message and exit with its status."""
@@ -91,20 +89,15 @@ Tier = Literal["full", "lite"]
 which files exist on the host (not what is in them), and its disk use is not limited."""
 
 TIER_VARIABLE = "DARKROOM_SANDBOX_TIER"
-ECHO_VARIABLE = "DARKROOM_SANDBOX_ECHO"
 
 
 def choose_tier(tier: str | None) -> Tier:
     """The argument, else the environment, else full; never less than was asked for."""
-    return cast(Tier, _choose(tier, "tier", TIER_VARIABLE, get_args(Tier), default="full"))
+    return cast(Tier, choose(tier, "tier", TIER_VARIABLE, get_args(Tier), default="full"))
 
 
-def choose_echo(echo: str | None) -> EchoMode:
-    """The argument, else the environment, else last."""
-    return cast(EchoMode, _choose(echo, "echo", ECHO_VARIABLE, get_args(EchoMode), default="last"))
-
-
-def _choose(given: str | None, name: str, variable: str, choices: tuple[str, ...], *, default: str) -> str:
+def choose(given: str | None, name: str, variable: str, choices: tuple[str, ...], *, default: str) -> str:
+    """The argument, else the environment, else the default. Raises SandboxError for what is no choice."""
     if (chosen := given or os.environ.get(variable) or default) not in choices:
         place = f"--{name} (in Python: {name})" if given else variable
         raise SandboxError(f"{chosen!r} is no {name} of the sandbox: set {place} to one of {', '.join(choices)}")

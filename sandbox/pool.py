@@ -15,7 +15,8 @@ from darkroom.sandbox._guest.messages import IMAGE_FOLDER, WORK_FOLDER, GroupReq
 from darkroom.sandbox._guest.names import check_names
 from darkroom.sandbox.calls import Meter, PoolStats, Slots, processes_below
 from darkroom.sandbox.cgroups import open_delegated
-from darkroom.sandbox.errors import SandboxClosed, SandboxError, choose_echo, choose_tier, machine_errors, require_extra
+from darkroom.sandbox.digest import choose_echo
+from darkroom.sandbox.errors import SandboxClosed, SandboxError, choose_tier, machine_errors, require_extra
 from darkroom.sandbox.folders import make_scratch, remove_tree
 from darkroom.sandbox.group import Group
 from darkroom.sandbox.inputs import ImageInput, VideoInput, close_all, open_inputs, suffix_of
