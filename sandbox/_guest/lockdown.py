@@ -127,7 +127,7 @@ def lock_down(cage: Cage, kept_fds: set[int]) -> None:
 
 
 def become(uid: int) -> None:
-    """Take another user's place, for good. With 0 in a user namespace with uids of its own: become its root."""
+    """Be another user from now on; with 0, in a user namespace with uids of its own, its root."""
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
