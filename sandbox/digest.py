@@ -19,6 +19,7 @@ from darkroom.sandbox.errors import SandboxError, Tier, choose, choose_tier
 from darkroom.sandbox.limits import EchoMode, Limits
 
 LIBRARIES_VARIABLE = "DARKROOM_SANDBOX_LIBRARIES"
+ECHO_VARIABLE = "DARKROOM_SANDBOX_ECHO"
 NINE = {
     "numpy": "numpy",
     "pillow": "PIL",
@@ -89,15 +90,12 @@ def _modules(name: str) -> list[str]:
     return sorted(name for name in names if name.isidentifier())
 
 
-_PACKAGE = Path(__file__).parent
-
-
-ECHO_VARIABLE = "DARKROOM_SANDBOX_ECHO"
-
-
 def choose_echo(echo: str | None) -> EchoMode:
     """The argument, else the environment, else last."""
     return cast(EchoMode, choose(echo, "echo", ECHO_VARIABLE, get_args(EchoMode), default="last"))
+
+
+_PACKAGE = Path(__file__).parent
 
 
 def sandbox_digest(

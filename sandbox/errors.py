@@ -97,6 +97,7 @@ def choose_tier(tier: str | None) -> Tier:
 
 
 def choose(given: str | None, name: str, variable: str, choices: tuple[str, ...], *, default: str) -> str:
+    """The argument, else the environment, else the default. Raises SandboxError for what is no choice."""
     if (chosen := given or os.environ.get(variable) or default) not in choices:
         place = f"--{name} (in Python: {name})" if given else variable
         raise SandboxError(f"{chosen!r} is no {name} of the sandbox: set {place} to one of {', '.join(choices)}")

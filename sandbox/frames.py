@@ -251,7 +251,7 @@ class Channel:
                 unsent = unsent[self._stream.send(unsent, socket.MSG_DONTWAIT) :]
             if not unsent:
                 return
-            self._wait(select.POLLOUT, rest)
+            is_ready(self._stream, select.POLLOUT, 1000 * rest())
 
     def read(self, length: int, rest: Rest) -> bytes:
         """Exactly so many bytes. Raises TimeoutError, EOFError or ConnectionError."""
@@ -264,7 +264,7 @@ class Channel:
                 parts.append(part)
                 n_missing -= len(part)
             if n_missing > 0:
-                self._wait(select.POLLIN, rest)  # `rest` is asked however fast the parts come
+                is_ready(self._stream, select.POLLIN, 1000 * rest())  # `rest` is asked however fast the parts come
         data = b"".join(parts)
         self._received = data[length:]
         return data[:length]
@@ -273,8 +273,9 @@ class Channel:
         """The JSON of a reply, at most `cap` bytes. Raises as `read` does, and ProtocolViolation."""
         return self.read(parse_header(self.read(HEADER.size, rest), nonce=nonce, cap=cap), rest)
 
-    def _wait(self, event: int, rest: Rest) -> None:
-        """Wait until the socket is ready or `rest` wants to be asked again."""
-        poll = select.poll()  # select() cannot take descriptors above 1023
-        poll.register(self._stream, event)
-        poll.poll(1000 * rest())
+
+def is_ready(file: int | socket.socket, event: int, milliseconds: float) -> bool:
+    """Wait for this event of poll(2), or for the end of the other side."""
+    poll = select.poll()  # select() cannot take descriptors above 1023
+    poll.register(file, event)
+    return bool(poll.poll(milliseconds))

@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import secrets
-import select
 import socket
 import threading
 import time
@@ -17,6 +16,7 @@ from dataclasses import asdict
 from darkroom.sandbox._guest.messages import WORK_FOLDER, SessionRequest
 from darkroom.sandbox.errors import ImageUnreadable, InputsTooLarge, ResourcesExhausted, SandboxClosed, machine_errors
 from darkroom.sandbox.folders import remove_tree
+from darkroom.sandbox.frames import is_ready
 from darkroom.sandbox.process import Window, is_doomed
 from darkroom.sandbox.session import Closing, GroupTerms, Session, off_loop
 
@@ -123,11 +123,7 @@ class Group(Closing):
 
     def _has_ended(self) -> bool:
         """Check for the end of the group's own process: what was killed with it is not the code's doing."""
-        if is_doomed(self._pidfd):
-            return True
-        poll = select.poll()
-        poll.register(self._channel, 0)
-        return bool(poll.poll(_LAST_BREATH_MILLISECONDS))
+        return is_doomed(self._pidfd) or is_ready(self._channel, 0, _LAST_BREATH_MILLISECONDS)
 
     def _admit(self, session: Session) -> None:
         self._sessions.add(session)

@@ -23,6 +23,7 @@ from darkroom.sandbox._guest.messages import GroupRequest, ZygoteConfig
 from darkroom.sandbox._guest.proc import proc_fields as proc_fields, uid_range
 from darkroom.sandbox.digest import added_libraries, importable_modules
 from darkroom.sandbox.errors import SandboxClosed, SandboxError, SandboxUnavailable, Tier, advice
+from darkroom.sandbox.frames import is_ready
 
 _PACKAGE = Path(__file__).resolve().parent  # the root of a session shows no link to a folder
 # a bare package, so that the host's half is never imported on the other side
@@ -182,9 +183,7 @@ def is_doomed(pidfd: int) -> bool:
 
 
 def has_ended(pidfd: int, *, within_milliseconds: int = 0) -> bool:
-    poll = select.poll()  # select() cannot take descriptors above 1023
-    poll.register(pidfd, select.POLLIN)
-    return bool(poll.poll(within_milliseconds))
+    return is_ready(pidfd, select.POLLIN, within_milliseconds)
 
 
 _CAPABILITY_SETS = ("CapEff", "CapPrm", "CapInh", "CapAmb")

@@ -160,14 +160,6 @@ class RefusedInput(Exception):
         self.answer = answer
 
 
-class _Report(NamedTuple):
-    format: str
-    mode: str
-    width: int
-    height: int
-    bgr_shape: tuple[int, ...]
-
-
 @contextmanager
 def inputs_folder(fds: list[int], *, namespaces: bool) -> Iterator[None]:
     """Open the folder of inputs: within, files can be stored there; afterwards nothing can change them."""
@@ -182,8 +174,16 @@ def inputs_folder(fds: list[int], *, namespaces: bool) -> Iterator[None]:
 def decode_images(cage: lockdown.Cage, proc: Proc, fds: list[int], image_folder: str) -> list[DecodedImage]:
     """Decode, seal and store the images. Raises RefusedInput, and OSError."""
     targets = [Target(fd, *(os.memfd_create("pixels", _SEALABLE) for _ in range(2))) for fd in fds]
-    reports = _ask_child(cage, proc, targets) if targets else []
-    return [_store(i, target, reports[i], image_folder) for i, target in enumerate(targets)]
+    reports, ended = _ask_child(cage, proc, targets) if targets else ([], 0)
+    images = list[DecodedImage]()
+    for index, target in enumerate(targets):
+        if index == len(reports) and ended not in _CRASHES:
+            raise RefusedInput(exhausted="the decoder was killed", errno=errno.ENOMEM)
+        try:
+            images.append(_image_of(json.loads(reports[index]), index, target, image_folder))
+        except (ValueError, KeyError, TypeError, IndexError, RecursionError):
+            raise RefusedInput(unreadable=index, reason="the decoder ended without an answer") from None
+    return images
 
 
 def store_videos(fds: list[int], suffixes: list[str], folder: str) -> list[str]:
@@ -194,7 +194,8 @@ def store_videos(fds: list[int], suffixes: list[str], folder: str) -> list[str]:
     return paths
 
 
-def _ask_child(cage: lockdown.Cage, proc: Proc, targets: list[Target]) -> list[_Report]:
+def _ask_child(cage: lockdown.Cage, proc: Proc, targets: list[Target]) -> tuple[list[bytes], int]:
+    """Report of each image, as far as the child came, and the signal that ended it. Raises RefusedInput."""
     reading, writing = os.pipe2(os.O_CLOEXEC)
     pid = os.fork()
     if pid == 0:
@@ -211,7 +212,7 @@ def _ask_child(cage: lockdown.Cage, proc: Proc, targets: list[Target]) -> list[_
         ended = -os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         clock.close()
         os.close(reading)
-    return _checked_reports(report.splitlines(), len(targets), ended)
+    return report.splitlines(), ended
 
 
 def _read_all(fd: int, rest: Callable[[], float]) -> bytes:
@@ -226,20 +227,8 @@ def _read_all(fd: int, rest: Callable[[], float]) -> bytes:
     return report
 
 
-def _checked_reports(lines: list[bytes], n_images: int, ended: int) -> list[_Report]:
-    """Only shapes and a short reason are taken from a child that an image may control; `ended`: its signal."""
-    reports: list[_Report] = []
-    for index in range(n_images):
-        if index == len(lines) and ended not in _CRASHES:
-            raise RefusedInput(exhausted="the decoder was killed", errno=errno.ENOMEM)
-        try:
-            reports.append(_checked_report(json.loads(lines[index]), index))
-        except (ValueError, KeyError, TypeError, IndexError, RecursionError):
-            raise RefusedInput(unreadable=index, reason="the decoder ended without an answer") from None
-    return reports
-
-
-def _checked_report(report: Any, index: int) -> _Report:
+def _image_of(report: Any, index: int, target: Target, image_folder: str) -> DecodedImage:
+    """Seal and store an image. Only shapes and a short reason are taken from a child that an image may control."""
     if "exhausted" in report:
         number = report["errno"]
         raise RefusedInput(exhausted=_short(report["exhausted"]), errno=number if type(number) is int else None)
@@ -247,23 +236,18 @@ def _checked_report(report: Any, index: int) -> _Report:
         raise RefusedInput(too_large=_short(report["too_large"]))
     if "reason" in report:
         raise RefusedInput(unreadable=index, reason=_short(report["reason"]))
-    width, height, shape = report["width"], report["height"], tuple(report["bgr_shape"])
+    mode, width, height, shape = str(report["mode"]), report["width"], report["height"], tuple(report["bgr_shape"])
     if not all(type(side) is int and 0 < side <= MAX_SIDE for side in (width, height, *shape)):
         raise ValueError("a side is out of range")
-    return _Report(str(report["format"]), str(report["mode"]), width, height, shape)
-
-
-def _short(reason: object) -> str:
-    return str(reason)[:MAX_REASON]
-
-
-def _store(index: int, target: Target, report: _Report, image_folder: str) -> DecodedImage:
-    name, mode, width, height, shape = report
-    path = f"{image_folder}/image_{index}.{_SUFFIXES.get(name, 'img')}"
+    path = f"{image_folder}/image_{index}.{_SUFFIXES.get(str(report['format']), 'img')}"
     _copy(target.source_fd, path)
     pixels_fd = _sealed(target.pixels_fd, width * height * SHARED_MODES.get(mode, 0))
     bgr_fd = _sealed(target.bgr_fd, math.prod(shape) if shape else 0)
     return DecodedImage(path, width, height, mode, pixels_fd, bgr_fd, shape)
+
+
+def _short(reason: object) -> str:
+    return str(reason)[:MAX_REASON]
 
 
 def _sealed(fd: int, n_bytes: int) -> int:

@@ -3,8 +3,8 @@
 Code that parses is never changed here. What does not parse is tried with ever larger repairs, and the first text that
 parses is what runs:
 
-1. A code fence or a pair of tags around the whole is stripped, and words around the only fence. Two blocks with nothing
-   between them run one after the other; with words between them they are an error. A notebook's lines become calls
+1. A code fence or a pair of tags around the whole is stripped, and prose around fences. Two blocks with nothing
+   between them run one after the other; with prose between them each is stripped. A notebook's lines become calls
    (`notebook`).
 2. Typographic quotes become plain ones; characters without a width are dropped and odd spaces become plain, both
    outside of strings and comments only. A NUL stays an error: no model means one.
@@ -46,7 +46,7 @@ class Step(NamedTuple):
 
 
 _MAX_WRAPPINGS = 4
-"""Tags, a fence, words and a notebook's lines: a reply has room for eight repairs (`differences.MAX_REPAIRS`)."""
+"""Tags, a fence, prose and a notebook's lines: a reply has room for eight repairs (`differences.MAX_REPAIRS`)."""
 
 _TEXT = (
     r'"{3}(?:[^\\]|\\.)*?"{3}|' r"'{3}(?:[^\\]|\\.)*?'{3}|" r'"(?:[^"\\\n]|\\.)*"|' r"'(?:[^'\\\n]|\\.)*'|" r"\#[^\n]*"

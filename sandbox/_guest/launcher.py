@@ -12,12 +12,13 @@ import socket
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib.machinery import BuiltinImporter, FrozenImporter, ModuleSpec, PathFinder
 from importlib.metadata import Distribution, DistributionFinder, MetadataPathFinder
 from pathlib import Path
 from types import ModuleType
 
-from darkroom.sandbox._guest.lockdown import build_root
+from darkroom.sandbox._guest.lockdown import become, build_root
 from darkroom.sandbox._guest.messages import WORK_FOLDER, Identity, ZygoteConfig, brief
 from darkroom.sandbox._guest.proc import Proc, may_mount, uid_range
 from darkroom.sandbox._kernel import landlock, syscalls
@@ -168,22 +169,15 @@ def _enter_namespaces(config: ZygoteConfig, user_namespace: _UserNamespace) -> N
             syscalls.unshare(syscalls.CLONE_NEWNS)
             build_root(config.read_only)
             user_namespace.enter()
-            _become_root_of_namespace()
+            become(0)
             syscalls.unshare(syscalls.CLONE_NEWNS)
         else:  # an ordinary user, or root of a container that may not mount
             user_namespace.enter()
             syscalls.unshare(syscalls.CLONE_NEWNS)
-            build_root(config.read_only, _become_root_of_namespace if user_namespace.uids else None)
+            build_root(config.read_only, partial(become, 0) if user_namespace.uids else None)
     with _required("pid, network, ipc, uts and cgroup namespaces"):
         syscalls.unshare(syscalls.OTHER_NAMESPACES)
         socket.sethostname("sandbox")
-
-
-def _become_root_of_namespace() -> None:
-    """Become root of the user namespace: with uids of its own, another user than before."""
-    os.setgroups([])
-    os.setresgid(0, 0, 0)
-    os.setresuid(0, 0, 0)
 
 
 def _identity(uids: tuple[int, int] | None, *, namespaces: bool) -> Identity:

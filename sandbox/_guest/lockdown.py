@@ -114,9 +114,7 @@ def lock_down(cage: Cage, kept_fds: set[int]) -> None:
     _set_rlimits(cage)
     syscalls.drop_bounding_set()
     if cage.identity.is_root:
-        os.setgroups([])
-        os.setresgid(uid, uid, uid)
-        os.setresuid(uid, uid, uid)
+        become(uid)
     syscalls.forbid_new_privileges()
     writable = ["/dev/null"]
     if cage.work_folder:
@@ -126,6 +124,13 @@ def lock_down(cage: Cage, kept_fds: set[int]) -> None:
     syscalls.drop_capabilities()
     syscalls.forbid_dumps()
     syscalls.die_with_parent()  # last: a change of credentials clears it
+
+
+def become(uid: int) -> None:
+    """Be another user from now on; with 0, in a user namespace with uids of its own, its root."""
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
 
 
 def seal(cage: Cage) -> None:

@@ -2,7 +2,7 @@ r"""Repairs of code that does not parse, by its layout: what a model puts around
 
     <code>\n```python\nprint(1)\n```\n</code>    ->    \n```python\nprint(1)\n```\n    ->    print(1)\n
 
-A Markdown fence or a pair of tags is stripped, and one side is enough; words may stand outside of one fence. The text
+A Markdown fence or a pair of tags is stripped, and one side is enough; prose may stand outside of fences. The text
 between stays as it is, byte for byte: of a fence the lines between its two lines, of tags
 everything between them. Fences of another language are no Python and stay. The caller asks only for code that does not
 parse, so the contents of a string are out of reach, and so is `~~~python` without its end, which is Python.
@@ -67,7 +67,7 @@ def strip_fence(code: str) -> str:
 
 
 def strip_prose(code: str) -> str:
-    """Return what stands in fences among words, one block after the other; of code before a fence and words, the code.
+    """Return what stands in fences among prose, one block after the other; of code before a fence and prose, the code.
 
     Blocks of no or another language are left out where one names Python: they may show what it is to print.
     """

@@ -84,8 +84,6 @@ class VideoReader:
         return len(self._source.index)
 
     def __getitem__(self, index: Any) -> NDArray:
-        if isinstance(index, slice):
-            return self.get_batch(range(*index.indices(len(self))))
         if not hasattr(index, "__index__") or np.ndim(index):
             return self.get_batch(index)
         self.seek_accurate(self._checked(operator.index(index)))
@@ -133,10 +131,8 @@ class VideoReader:
 
     def get_frame_timestamp(self, idx: Any) -> "np.ndarray[Any, np.dtype[np.float32]]":
         """Start and end in seconds: (2,) for a number, (N, 2) for a list or a slice. The video starts at 0."""
-        if isinstance(idx, slice):
-            idx = range(*idx.indices(len(self)))
         times = self._times[self._numbers(idx)]
-        return times if np.ndim(idx) else np.asarray(times[0])
+        return times if isinstance(idx, slice) or np.ndim(idx) else np.asarray(times[0])
 
     @cached_property
     def _times(self) -> "np.ndarray[Any, np.dtype[np.float32]]":
@@ -154,6 +150,8 @@ class VideoReader:
 
     def _numbers(self, indices: Any) -> "np.ndarray[Any, np.dtype[np.int64]]":
         """Read them like decord: floats (np.linspace) are cut off, negative ones count from the end."""
+        if isinstance(indices, slice):
+            indices = range(*indices.indices(len(self)))
         numbers = np.atleast_1d(np.array(indices, dtype=np.int64))
         return np.array([self._checked(int(number)) for number in numbers.ravel()], np.int64)
 
