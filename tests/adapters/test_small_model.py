@@ -144,7 +144,8 @@ def test_as_a_judge_and_leak_judge_it_is_heard_and_its_odd_votes_are_no_verdicts
 ) -> None:
     home = tmp_path_factory.mktemp("judged") / "home"
     judge = {name.replace("POLICY", "JUDGE"): value for name, value in server.items()}
-    families = ("direct", "crop", "error_correction", "real_world")
+    # all with short prompts: one of `real_world` takes minutes to read on two cores, longer than the client waits
+    families = ("direct", "crop", "error_correction", "rotation", "contrast")
     words = [word for family in families for word in ("--family", family)]
     darkroom(home, "materialize", "demo", *words, DARKROOM_POLICY="oracle", DARKROOM_LEAK_JUDGE="1", **judge)
     n_judged: Counter[str] = Counter()
@@ -160,6 +161,6 @@ def test_as_a_judge_and_leak_judge_it_is_heard_and_its_odd_votes_are_no_verdicts
             assert tables.n_rows(key) + tables.n_rejects(key) == tables.n_rows(
                 TableKey((key.asset[0], "runs"), key.partition)
             )
-    assert n_judged["consistency"] + odd.total() >= N_ROWS
-    assert n_judged["judge_leak"]
+    assert n_judged.total() + odd.total() >= N_ROWS
+    assert min(n_judged["consistency"], n_judged["judge_leak"]) > 0
     print(f"a weak real judge: {dict(n_judged)} judged, no vote: {dict(odd)}")
