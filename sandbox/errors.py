@@ -1,13 +1,4 @@
-"""Errors of the sandbox itself (one of the model's code is in its `Observation`), its tiers and their protections.
-
-SandboxError
-├── SandboxUnavailable   this machine cannot give the protection that was asked for
-├── SandboxClosed        the pool, group or session was closed, or its process ended
-├── ImageUnreadable      an input image could not be decoded
-├── InputsTooLarge       the images and videos of a group are more than its limits allow
-├── ResourcesExhausted   the machine lacked time, memory, descriptors or disk: no image and no code is to blame
-└── ProtocolViolation    a session sent bytes that are not a reply; never leaves the package
-"""
+"""Errors of the sandbox itself (one of the model's code is in its `Observation`), its tiers and their protections."""
 
 import errno
 import os
@@ -81,7 +72,7 @@ def machine_errors() -> Iterator[None]:
 
 
 class ProtocolViolation(SandboxError):
-    """A session sent bytes that are not a reply; the session becomes `protocol` and is killed."""
+    """A session sent bytes that are not a reply: its call becomes `protocol`. Never leaves the package."""
 
 
 Tier = Literal["full", "lite"]

@@ -117,23 +117,19 @@ class Group(Closing):
         session = Session(
             near, window, self._terms, pidfd=pidfd, nonce=nonce, work_folder=folder, tree_ended=ended, forget=forget
         )
-        self._admit(session)
+        self._sessions.add(session)
+        with ExitStack() as unless_admitted:
+            unless_admitted.callback(session.close)
+            session.admit()
+            if self._closed:  # while it was being started
+                raise SandboxClosed("the group is closed")
+            unless_admitted.pop_all()
         self._terms.meter.spawned(time.monotonic() - started)
         return session
 
     def _has_ended(self) -> bool:
         """Check for the end of the group's own process: what was killed with it is not the code's doing."""
         return is_doomed(self._pidfd) or is_ready(self._channel, 0, _LAST_BREATH_MILLISECONDS)
-
-    def _admit(self, session: Session) -> None:
-        self._sessions.add(session)
-        try:
-            session.admit()
-            if self._closed:  # while it was being started
-                raise SandboxClosed("the group is closed")
-        except BaseException:
-            session.close()
-            raise
 
     def _answer(self, seconds: float, request: bytes = b"", fds: Sequence[int] = ()) -> int:
         """Send a request and receive the new session's pidfd; without a request that of the group, when it is ready."""
