@@ -146,6 +146,10 @@ def test_a_crop_beyond_the_border_is_clamped_and_reported(cell: Cell, box: Any, 
 def test_a_box_that_is_a_string_is_an_error_that_says_so(cell: Cell) -> None:
     with pytest.raises(TypeError, match="crop takes four numbers"):
         cell.run("image.crop('[1, 2, 3, 4]')")
+    with pytest.raises(TypeError, match="not strings"):
+        cell.run("image.crop(['1', '2', '3', '4'])")
+    with pytest.raises(ValueError, match="has fractions: a box counts pixels"):
+        cell.run("image.crop((0.1, 0.2, 0.3, 0.4))")
 
 
 def test_a_box_counts_for_the_image_that_it_is_cut_from(cell: Cell) -> None:
@@ -193,7 +197,7 @@ def test_a_box_without_pixels_is_an_error_that_names_it(cell: Cell, call: str, t
 
 @pytest.mark.parametrize(
     "box",
-    [None, (1, 2, 3), ("1", "2", "3", "4"), 7, np.zeros((4, 2)), np.array(5), (1, 2, 3, None), {1, 2, 3, 4}],
+    [None, (1, 2, 3), 7, np.zeros((4, 2)), np.array(5), (1, 2, 3, None), {1, 2, 3, 4}],
 )
 def test_anything_else_is_pillows_own_business(cell: Cell, box: Any) -> None:
     def outcome(crop: Any) -> Any:

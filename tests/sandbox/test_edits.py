@@ -131,7 +131,11 @@ def test_a_notebooks_lines_become_calls() -> None:
     calls = "get_ipython().run_line_magic('matplotlib inline')\nx = 1\nif x:\n    "
     calls += "get_ipython().system(\"pip install 'a b'\")\ny = 7 % x"
     assert repaired(code) == (["notebook"], calls)
-    assert error_of("%%bash\nls").lineno == 1
+    assert repaired("%%bash\nls -l")[1] == "get_ipython().system('ls -l')"
+    assert repaired("files = !ls\ncv2.resize?")[1] == "files = get_ipython().getoutput('ls')\nhelp(cv2.resize)"
+    assert repaired("%%writefile a.py\nx = '1'")[1] == "with open('a.py', 'w') as file:\n    file.write(\"x = '1'\")"
+    assert repaired(">>> x = 1\n>>> print(x)\n1\n")[1] == "x = 1\nprint(x)"
+    assert error_of("%%html\n<b>").lineno == 1
 
 
 def test_an_error_inside_counts_lines_without_the_fence_and_says_so() -> None:

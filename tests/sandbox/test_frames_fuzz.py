@@ -29,7 +29,11 @@ def text(most: int) -> st.SearchStrategy[str]:
 
 # relative paths to somewhere below
 names = st.lists(
-    st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="<./"), min_size=1, max_size=8),
+    st.text(
+        st.characters(exclude_categories=["Cs", "Cc", "Cf", "Cn", "Zl", "Zp"], exclude_characters="<./＜﹤"),
+        min_size=1,
+        max_size=8,
+    ),
     max_size=4,
 ).map("/".join)
 

@@ -94,7 +94,9 @@ def test_names_that_stand_in_each_others_way_start_a_session_all_the_same(own_po
 
 
 def test_without_names_the_host_s_own_name_opens_nothing(session: Session, photo: Path) -> None:
-    assert session.run(f"import os\nprint(os.path.exists({photo.name!r}), os.listdir('.'))").text == "False ['.tmp']\n"
+    assert session.run(f"import os\nprint(os.path.exists({photo.name!r}), os.listdir('.'))").text.endswith(
+        "False ['.tmp']\n"
+    )
 
 
 @pytest.mark.parametrize("name", ["/", "..", "a\0b", "é" * 128, "\ud800"])
