@@ -69,7 +69,7 @@ def _has_meaning(name: str, rest: str) -> bool:
     is_numbered = stem != name
     plain = stem.removesuffix("_") if is_numbered and stem.endswith("_") else name
     if rest.endswith(">"):
-        return plain in _TAGS or (is_numbered and stem in _WORDS["numbered"])
+        return plain in _TAGS or (is_numbered and stem in _WORDS["numbered"]) or name.startswith("0x")
     if rest == "=":
         return name in ("function", "parameter")
     return name == "invoke" or (bool(rest) and plain in _WORDS["protocol"])

@@ -1,8 +1,11 @@
 """Text of a session means nothing to a chat template or a tokenizer; the time that this takes grows with its length."""
 
+import re
 import resource
 import subprocess
 import sys
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
@@ -48,6 +51,24 @@ def test_the_tokens_of_a_known_tokenizer_are_neutralised_as_well() -> None:
     tokens = ("<ZZ_vision>", "[ZZ]", "\n", "!", "word", "<|im_end|>")
     assert neutralise("[ZZ]<ZZ_vision> word!\n[z]", tokens) == "⁅ZZ]‹ZZ_vision> word!\n[z]"
     assert neutralise("[ZZ]<ZZ_vision>") == "[ZZ]<ZZ_vision>"
+
+
+ORDINARY = {"html", "head", "body", "table", "thead", "tbody", "tr", "td", "br"}
+"""HTML, which a table recogniser has as tokens, and code prints."""
+OF_TEXT_MODELS = {"w", "n", "_", "d", "ent", "::::", "sos/eos", "kigou", "u2000u2bff", "sp", "tab", "block"}
+OF_TEXT_MODELS |= {"tel", "url", "email", "date", "price"}
+BRACKETS = {"[X_SEP]", "[GO]", "[STOP]", "[SPACE]", "[QUESTION]", "[RESERVED]", "[EMPTY]", "[LEAF]"}
+
+
+def test_the_tokens_that_transformers_names_are_neutralised() -> None:
+    """Those in the sources of its models, but for the ones that ordinary output holds and no vision model has."""
+    token = re.compile(r"""["'](</?[A-Za-z0-9_:|/-]{1,40}>|\[/?[A-Z_@]{2,20}\]|<\|[^"'{}\\]{1,40}\|>)["']""")
+    (folder,) = find_spec("transformers").submodule_search_locations  # type: ignore[union-attr]  # it is installed
+    texts = (path.read_text("utf-8") for path in Path(folder, "models").glob("*/*.py"))
+    tokens = {found for text in texts for found in token.findall(text)}
+    assert len(tokens) > 200
+    left = {found for found in tokens if neutralise(found) == found} - BRACKETS
+    assert {found.strip("</>").lower() for found in left} <= ORDINARY | OF_TEXT_MODELS
 
 
 pieces = st.sampled_from([*"<>[]/|= _1\n", "<<", "answer", "INST", "SYS>>", "think", "◁", "▷", "\ud800", "unused"])
