@@ -20,7 +20,7 @@ from typing import NamedTuple
 import yaml
 from markdown_it import MarkdownIt
 
-from darkroom.annotation._plugin.darkroom_studio.permissions import OPEN_TO
+from darkroom.annotation._plugin.darkroom_studio.access import OPEN_TO
 from darkroom.pipelines.publishing.rendering import render
 
 _HERE = Path(__file__).parent

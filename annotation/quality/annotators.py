@@ -16,8 +16,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from darkroom.annotation._plugin.darkroom_studio.access import ROLES
 from darkroom.annotation._plugin.darkroom_studio.content import CHECKING, WRITING
-from darkroom.annotation._plugin.darkroom_studio.permissions import ROLES
 from darkroom.annotation.label_studio.protocol import Person
 from darkroom.annotation.quality.versions import MEASURES, measured_cases, share_of, versions
 from darkroom.annotation.rounds.submissions import ROLE, ROUNDS, RecordState

@@ -22,7 +22,7 @@ from darkroom.assets.dagster_home.daemon import daemon
 from darkroom.assets.definitions import SAMPLES, definitions, op_config
 from darkroom.assets.graph.partitions import update_partitions
 from darkroom.assets.graph.stage_assets import pending_answers
-from darkroom.assets.terminal.progress import progress_bar
+from darkroom.assets.terminal import progress_bar
 from darkroom.assets.terminal.run_lines import FirstTrajectory, OnAsset, RunLines, materialization_line
 from darkroom.pipelines.sources.source_config import Use
 from darkroom.pipelines.storage.row_files import by_key

@@ -23,7 +23,7 @@ from typing import Any, Self
 import dagster as dg
 from dagster_pipes import PipesDefaultMessageWriter
 
-from darkroom.assets.terminal.progress import progress_sink
+from darkroom.assets.terminal import progress_sink
 from darkroom.pipelines.processes.process_sessions import signals_handled
 from darkroom.pipelines.processes.supervisor import GRACE_SECONDS, SAFE_PATH, VARIABLE, JobDirectory
 from darkroom.pipelines.storage.settings import EnvironmentSettings, setting

@@ -11,7 +11,7 @@ import typer
 
 from darkroom.assets.commands.choices import datasets
 from darkroom.assets.commands.training import local_trajectories
-from darkroom.assets.terminal.progress import progress_bar
+from darkroom.assets.terminal import progress_bar
 from darkroom.pipelines.command_line.console import CONSOLE, AsJson, open_workspace, print_json, print_line
 from darkroom.pipelines.command_line.errors import describe
 from darkroom.pipelines.publishing.dataset_reader import ALL, dataset_files, find_datasets

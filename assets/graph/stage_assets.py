@@ -16,7 +16,7 @@ from darkroom.assets.graph.partitions import WHEN_ADDED
 from darkroom.assets.graph.resources import PolicyResource
 from darkroom.assets.pages.declared_metadata import code_references, table_columns
 from darkroom.assets.pages.metadata import rejects_metadata, stage_metadata
-from darkroom.assets.terminal.progress import progress_sink
+from darkroom.assets.terminal import progress_sink
 from darkroom.pipelines.records import Reject
 from darkroom.pipelines.storage.database import LedgerUnavailable
 from darkroom.pipelines.storage.stage_runs import Pace, StageProgress, StageReport

@@ -1,14 +1,26 @@
-"""Output of commands: tables, lists of facts, paths."""
+"""Output of commands: tables, lists of facts, paths, progress."""
 
-from collections.abc import Iterable, Sequence
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import RenderableType
+import typer
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Column, Table
 from rich.text import Text
 
+from darkroom.pipelines.command_line.console import CONSOLE
+from darkroom.pipelines.models.serving.cli import LINE_SECONDS
 from darkroom.pipelines.storage.store_paths import StorePath
+
+if TYPE_CHECKING:
+    from darkroom.pipelines.storage.stage_runs import Progress as OnProgress
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[RenderableType]] = (), **options: Any) -> Table:
@@ -42,3 +54,44 @@ def relative(place: StorePath | str) -> str:
     """A path as one types it: from the current folder on where it lies below it."""
     path = Path(str(place))
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(place)
+
+
+Show = Callable[[str, float], None]
+"""Takes a line, and how many seconds are left of the stage (0: not known)."""
+progress_sink: ContextVar[Show | None] = ContextVar("progress_sink", default=None)
+"""Shows the progress lines of this process's runs."""
+
+
+@contextmanager
+def shown_by(show: Show) -> Iterator[None]:
+    """Send every progress line of this process's runs to ``show``, besides the log."""
+    token = progress_sink.set(show)
+    try:
+        yield
+    finally:
+        progress_sink.reset(token)
+
+
+@contextmanager
+def progress_bar(title: str, console: Console = CONSOLE) -> Iterator[OnProgress]:
+    """A bar on the console; call what it yields with (rows done, rows in all). The bar disappears at the end. Where
+    there is no terminal it is a line on standard error now and then: what is printed may be read by a program."""
+    if not console.is_terminal:
+        yield _progress_lines(title)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda n_done, n_rows: bar.update(task, completed=n_done, total=n_rows)
+
+
+def _progress_lines(title: str) -> OnProgress:
+    printed_at = time.monotonic()
+
+    def report(n_done: int, n_rows: int) -> None:
+        nonlocal printed_at
+        if time.monotonic() - printed_at >= LINE_SECONDS:
+            printed_at = time.monotonic()
+            typer.echo(f"{title}: {n_done:,} of {n_rows:,}", err=True)
+
+    return report

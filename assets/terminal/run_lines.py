@@ -12,8 +12,7 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from darkroom.assets.terminal import relative
-from darkroom.assets.terminal.progress import shown_by
+from darkroom.assets.terminal import relative, shown_by
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.records import Sample, Trajectory
 from darkroom.pipelines.storage.stage_runs import duration

@@ -1,4 +1,4 @@
-"""Boxes, and the one border where other coordinate frames become ours.
+"""Boxes, and the one border where other coordinate frames become ours; the sizes at which models see images.
 
 Ours: ``(x1, y1, x2, y2)``, integers, pixels of the stored original, top-left origin, right and bottom exclusive.
 Angles (elsewhere) are degrees, counter-clockwise, as in PIL.
@@ -7,7 +7,8 @@ Angles (elsewhere) are degrees, counter-clockwise, as in PIL.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 _FARTHEST = 2.0**53
@@ -99,3 +100,29 @@ def _corners(sides: Sequence[float]) -> Sequence[float]:
     if x2 <= x1 or y2 <= y1:
         raise ValueError(f"a box needs x1 < x2 and y1 < y2; found {list(sides)!r}")
     return sides
+
+
+@dataclass(frozen=True, slots=True)
+class PixelLimits:
+    """Area limits of an image in pixels, applied as Qwen2-VL's ``smart_resize`` does (transformers)."""
+
+    minimum: int | None = None
+    maximum: int | None = None
+    step: int = 1
+
+    def fit(self, width: int, height: int) -> tuple[int, int]:
+        """The size to send: sides near multiples of ``step``, the area within the limits, the aspect ratio kept. Qwen's
+        processors refuse a side that is 200 times the other; here it is resized like any other."""
+        step = self.step
+
+        def multiple(side: float, rounded: Callable[[float], int]) -> int:
+            return max(step, rounded(side / step) * step)
+
+        area = round(width / step) * round(height / step) * step**2
+        if self.maximum is not None and area > self.maximum:
+            shrink = math.sqrt(width * height / self.maximum)
+            return multiple(width / shrink, math.floor), multiple(height / shrink, math.floor)
+        if self.minimum is not None and area < self.minimum:
+            grow = math.sqrt(self.minimum / (width * height))
+            return multiple(width * grow, math.ceil), multiple(height * grow, math.ceil)
+        return multiple(width, round), multiple(height, round)

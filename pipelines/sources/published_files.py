@@ -22,8 +22,7 @@ import yaml
 from darkroom.pipelines.sources import SourceError
 from darkroom.pipelines.sources.columns import alternatives
 from darkroom.pipelines.sources.jsonl import Row, opened, parsed_json, parsed_value
-from darkroom.pipelines.sources.source_config import SourceConfig
-from darkroom.pipelines.sources.splits import of_split
+from darkroom.pipelines.sources.source_config import SourceConfig, of_split
 from darkroom.pipelines.storage.row_files import by_key
 
 _READ = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".avif", ".jp2", ".ppm", ".mpo")

@@ -22,8 +22,7 @@ from darkroom.pipelines.sources.conversations import MODEL
 from darkroom.pipelines.sources.jsonl import Row, parsed_json, parsed_lines, rows_at
 from darkroom.pipelines.sources.media import is_embedded, part_images, spellings
 from darkroom.pipelines.sources.published_files import IMAGE_SUFFIXES, published_files, rows_of
-from darkroom.pipelines.sources.source_config import Join, SourceConfig
-from darkroom.pipelines.sources.splits import of_split
+from darkroom.pipelines.sources.source_config import Join, SourceConfig, of_split
 
 _N_ROWS = 100
 _MOST_FILES = 200_000

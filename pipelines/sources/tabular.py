@@ -26,8 +26,7 @@ from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.sources import BadRow, SourceError, SourceRow
 from darkroom.pipelines.sources.columns import missing_columns, value_at
 from darkroom.pipelines.sources.mapping import map_row
-from darkroom.pipelines.sources.source_config import SourceConfig
-from darkroom.pipelines.sources.splits import of_split
+from darkroom.pipelines.sources.source_config import SourceConfig, of_split
 
 _BATCH = 16
 """Rows in memory at once: each may contain images of many megabytes."""

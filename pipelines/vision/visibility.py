@@ -11,7 +11,6 @@ which textures don't; print, walls and charts run along two directions; and what
 half turn has no upper side, whatever else it has.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from darkroom.pipelines.records import ImageRef, Sample
-from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.records.geometry import Box, PixelLimits
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.records.samples import FOUND, details_of
 from darkroom.pipelines.storage.images import ImageStore
@@ -198,17 +197,8 @@ QWEN3_VL = VisionModel("Qwen3-VL", 32)
 
 
 def resized(width: int, height: int, vision: VisionModel) -> tuple[int, int]:
-    """The size at which the model sees an image of ``width`` x ``height`` pixels, both at least 1. Qwen's processors
-    refuse a side that is 200 times the other; here it is resized like any other."""
-    side = vision.side
-    wide, high = (round(length / side) * side for length in (width, height))
-    if wide * high > vision.max_pixels:
-        shrink = math.sqrt(width * height / vision.max_pixels)
-        wide, high = (max(side, math.floor(length / shrink / side) * side) for length in (width, height))
-    elif wide * high < vision.min_pixels:
-        grow = math.sqrt(vision.min_pixels / (width * height))
-        wide, high = (math.ceil(length * grow / side) * side for length in (width, height))
-    return wide, high
+    """The size at which the model sees an image of ``width`` x ``height`` pixels, both at least 1."""
+    return PixelLimits(vision.min_pixels, vision.max_pixels, vision.side).fit(width, height)
 
 
 def visual_tokens(width: int, height: int, vision: VisionModel) -> int:

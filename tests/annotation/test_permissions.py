@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from darkroom.annotation._plugin.darkroom_studio.permissions import OPEN_TO, ROLES, is_open, open_roles, round_of
+from darkroom.annotation._plugin.darkroom_studio.access import OPEN_TO, ROLES, is_open, open_roles, round_of
 from darkroom.annotation.label_studio.client import project_description
 from darkroom.annotation.label_studio.forms import ROUND_FORMS
 

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from darkroom_studio.access import AccessRule, AccessTable, refusal
+from darkroom_studio.access import FORBIDDEN, UNKNOWN, AccessRule, AccessTable, is_open, open_roles, refusal, role_of
 from darkroom_studio.blind_answers import task_for
 from darkroom_studio.identity import has_worked, is_own, user_of
-from darkroom_studio.permissions import FORBIDDEN, UNKNOWN, is_open, open_roles, role_of
 from darkroom_studio.validation import read_body
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from projects.models import Project

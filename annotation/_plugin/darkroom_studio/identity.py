@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from darkroom_studio.access import Owned
-from darkroom_studio.permissions import is_open
+from darkroom_studio.access import Owned, is_open
 from django.http import HttpRequest
 from projects.models import LabelStreamHistory, Project
 from rest_framework.authtoken.models import Token

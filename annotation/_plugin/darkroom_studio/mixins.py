@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from darkroom_studio.permissions import is_open
+from darkroom_studio.access import is_open
 from tasks.mixins import AnnotationMixin as BaseAnnotationMixin
 
 

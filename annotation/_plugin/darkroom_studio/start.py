@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from core.views import main as studio_main
+from darkroom_studio.access import is_open, role_of, round_of
 from darkroom_studio.administration import counted
 from darkroom_studio.content import WRITING
-from darkroom_studio.permissions import is_open, role_of, round_of
 from django.db.models import Count, F, Q
 from django.db.models.fields.json import KT
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse

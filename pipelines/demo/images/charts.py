@@ -163,6 +163,10 @@ def _ask_names(
     return asks
 
 
+def _asks(ranked: Sequence[tuple[str, int]], axes: Axes, choices: Callable[[int], Choices]) -> list[Ask]:
+    return [Ask(question, choices(at), "plot", partial(_plot_area, axes)) for question, at in ranked]
+
+
 def _wine_means(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
     cultivar = (rng.randrange(3) + turn) % 3
     rows = [row for row in _numbers("wine_data") if row[13] == cultivar]
@@ -202,10 +206,7 @@ def _exercise_line(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
     axes.grid(axis="y", alpha=0.4)
     own = f"Which participant did the most {EXERCISES[column]}? Give the number."
     more = f"Which participant did the {{}} number of {EXERCISES[column]}? Give the participant's number."
-    return [
-        Ask(question, Choices((), str(at + 1)), "plot", partial(_plot_area, axes))
-        for question, at in _ranked(counts, own, more)
-    ]
+    return _asks(_ranked(counts, own, more), axes, lambda at: Choices((), str(at + 1)))
 
 
 def _pulse_bars(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
@@ -216,10 +217,7 @@ def _pulse_bars(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
     axes.set(title=f"Linnerud: {PHYSIOLOGY[column]} of twenty men", xlabel="participant", xticks=people)
     own = f"Whose {PHYSIOLOGY[column]} is the highest? Give the number of the participant."
     more = f"Which participant's {PHYSIOLOGY[column]} is the {{}} of all twenty? Give the number."
-    return [
-        Ask(question, Choices((), str(at + 1)), "plot", partial(_plot_area, axes))
-        for question, at in _ranked(values, own, more)
-    ]
+    return _asks(_ranked(values, own, more), axes, lambda at: Choices((), str(at + 1)))
 
 
 def _radius_bins(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
@@ -231,10 +229,7 @@ def _radius_bins(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
     axes.set(title="Benign tumours by mean radius", xlabel="mean radius", ylabel="tumours")
     own = "In which range of the mean radius do most benign tumours lie?"
     more = "Which range of the mean radius holds the {} number of benign tumours?"
-    return [
-        Ask(question, in_order(names[at], names), "plot", partial(_plot_area, axes))
-        for question, at in _ranked(counts, own, more)
-    ]
+    return _asks(_ranked(counts, own, more), axes, lambda at: in_order(names[at], names))
 
 
 PLOTS = (

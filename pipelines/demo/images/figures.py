@@ -6,7 +6,6 @@ intervals, mirror images and distances; answers are exact, from integers. Each r
 problem to scale and prints nothing, and how the answer is read off the drawing (``pipelines/records/samples.py``).
 """
 
-import io
 from collections.abc import Callable
 from fractions import Fraction
 from math import gcd, isqrt
@@ -19,6 +18,7 @@ from darkroom.pipelines.demo import data_beside
 from darkroom.pipelines.demo.images.material import LazyRow, font, lazy_rows
 from darkroom.pipelines.demo.images.maths import problem_row, solution, terms, written
 from darkroom.pipelines.sources import SourceRow
+from darkroom.pipelines.storage.media_validation import encode
 
 WORDS = data_beside(__file__)
 SIZE = (480, 360)
@@ -42,10 +42,8 @@ def diagrams(seed: int) -> list[LazyRow]:
 
 def _diagram_row(row: str, kind: str, seed: int) -> SourceRow:
     image, answer, values = DIAGRAMS[kind](Random(f"{seed}/{row}"))
-    buffer = io.BytesIO()
-    image.save(buffer, format="PNG")
-    details = {"worked": solution(WORDS[kind], values)}
-    return problem_row(row, WORDS[kind]["question"], answer, details, category="maths", images=(buffer.getvalue(),))
+    details, images = {"worked": solution(WORDS[kind], values)}, (encode(image, "PNG"),)
+    return problem_row(row, WORDS[kind]["question"], answer, details, category="maths", images=images)
 
 
 def _right_triangle(rng: Random) -> Drawn:

@@ -29,6 +29,7 @@ from darkroom.pipelines.demo import data_beside
 from darkroom.pipelines.records import Truth
 from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.sources import BadRow, SourceRow
+from darkroom.pipelines.storage.media_validation import encode
 from darkroom.sandbox.errors import require_extra
 
 PUBLIC_DOMAIN = "public-domain"
@@ -115,9 +116,7 @@ def joint_license(licenses: Iterable[str]) -> str:
 
 def jpeg_bytes(image: Image.Image, *, quality: int = 90) -> bytes:
     """An image as a JPEG without metadata."""
-    buffer = io.BytesIO()
-    image.save(buffer, format="JPEG", quality=quality)
-    return buffer.getvalue()
+    return encode(image, "JPEG", quality=quality)
 
 
 LETTERS = "ABCDEFGH"

@@ -15,8 +15,7 @@ from random import Random
 from types import ModuleType
 from typing import Any, cast
 
-from darkroom.pipelines.demo import data_beside
-from darkroom.pipelines.demo.grammar import one_form
+from darkroom.pipelines.demo import data_beside, one_form
 from darkroom.pipelines.demo.images.material import LazyRow, lazy_rows
 from darkroom.pipelines.records import Truth
 from darkroom.pipelines.records.samples import ReferenceSolution

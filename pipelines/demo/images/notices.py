@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from PIL import Image, ImageDraw, ImageFilter
 
-from darkroom.pipelines.demo import data_beside
-from darkroom.pipelines.demo.grammar import nth_form
+from darkroom.pipelines.demo import data_beside, nth_form
 from darkroom.pipelines.demo.images.material import (
     PHOTOGRAPHS,
     TEXTURE_LICENSE,

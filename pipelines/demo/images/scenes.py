@@ -15,8 +15,7 @@ from typing import Literal, NamedTuple
 
 from PIL import Image
 
-from darkroom.pipelines.demo import data_beside
-from darkroom.pipelines.demo.grammar import nth_form
+from darkroom.pipelines.demo import data_beside, nth_form
 from darkroom.pipelines.demo.images.material import (
     PHOTOGRAPHS,
     TEXTURE_LICENSE,

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from random import Random
 
-from darkroom.pipelines.demo import data_beside
-from darkroom.pipelines.demo.grammar import some_form
+from darkroom.pipelines.demo import data_beside, some_form
 from darkroom.pipelines.demo.oracle.family_script import (
     after_crop,
     answer_turn,

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
-from darkroom.pipelines.demo import data_beside
-from darkroom.pipelines.demo.grammar import some_form
+from darkroom.pipelines.demo import data_beside, some_form
 from darkroom.pipelines.generation.recipes import as_fractions, as_looked_up
 from darkroom.pipelines.models.policies.embedded import Script
 from darkroom.pipelines.models.policies.policy import CompletionRequest

@@ -2,8 +2,7 @@
 
 from random import Random
 
-from darkroom.pipelines.demo import data_beside
-from darkroom.pipelines.demo.grammar import some_form
+from darkroom.pipelines.demo import data_beside, some_form
 from darkroom.pipelines.demo.oracle.family_script import family_script
 from darkroom.pipelines.models.policies.policy import CompletionRequest
 from darkroom.pipelines.models.protocols import Thyme, ToolCall

@@ -3,18 +3,16 @@ they were stored as one, else as a PNG. A model answers in coordinates of the im
 ``darkroom.pipelines.records.geometry.box_from_frame`` maps back."""
 
 import asyncio
-import math
 import os
 from collections import OrderedDict
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
 import pybase64
 from PIL import Image
 
 from darkroom.pipelines.records import ImageRef
+from darkroom.pipelines.records.geometry import PixelLimits
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.media_validation import encode
 
@@ -24,32 +22,6 @@ MEDIA_TYPES = {"JPEG": "image/jpeg", "MPO": "image/jpeg", "PNG": "image/png", "W
 CACHE_BYTES = 128 * 2**20
 JPEG_QUALITY = 95
 """With 4:4:4 chroma, so that thin coloured text stays legible."""
-
-
-@dataclass(frozen=True, slots=True)
-class PixelLimits:
-    """Area limits of an image in pixels, applied as Qwen2-VL's ``smart_resize`` does (transformers)."""
-
-    minimum: int | None = None
-    maximum: int | None = None
-    step: int = 1
-
-    def fit(self, width: int, height: int) -> tuple[int, int]:
-        """The size to send: sides near multiples of ``step``, the area within the limits, the aspect ratio kept."""
-        step = self.step
-
-        def multiple(side: float, rounded: Callable[[float], int]) -> int:
-            return max(step, rounded(side / step) * step)
-
-        fitted = multiple(width, round), multiple(height, round)
-        area = fitted[0] * fitted[1]
-        if self.maximum is not None and area > self.maximum:
-            shrink = math.sqrt(width * height / self.maximum)
-            return multiple(width / shrink, math.floor), multiple(height / shrink, math.floor)
-        if self.minimum is not None and area < self.minimum:
-            grow = math.sqrt(self.minimum / (width * height))
-            return multiple(width * grow, math.ceil), multiple(height * grow, math.ceil)
-        return fitted
 
 
 class ImageEncoder:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Self
 from darkroom.pipelines.models.messages import ImagePart
 from darkroom.pipelines.models.policies.budget import BudgetPool, SpendTracker
 from darkroom.pipelines.models.policies.calls import REJECTED_KEY, EndpointCalls
-from darkroom.pipelines.models.policies.images import ImageEncoder, PixelLimits
+from darkroom.pipelines.models.policies.images import ImageEncoder
 from darkroom.pipelines.models.policies.limiter import SharedCalls
 from darkroom.pipelines.models.policies.policy import (
     Completion,
@@ -36,6 +36,7 @@ from darkroom.pipelines.models.policies.policy import (
 )
 from darkroom.pipelines.models.policies.settings import Endpoint, EndpointSettings
 from darkroom.pipelines.records import Usage
+from darkroom.pipelines.records.geometry import PixelLimits
 from darkroom.pipelines.records.reject_reasons import storable
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.ledger import Ledger

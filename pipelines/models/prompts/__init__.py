@@ -28,10 +28,11 @@ from typing import Any
 import jinja2
 import jinja2.meta
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from darkroom.pipelines.records.answers import compatible
 from darkroom.pipelines.records.digest import digest, digest_bytes
+from darkroom.pipelines.storage.user_files import config_errors
 from darkroom.sandbox.errors import UserError
 
 _FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n(.*)\Z", re.DOTALL)
@@ -88,7 +89,9 @@ def load_prompt(path: Path) -> Prompt:
         raise PromptError(f"{path} cannot be read: {error}") from error
     if matched is None:
         raise PromptError(f"{path}: expected front matter between two lines of '---'")
-    head, bodies = _front_matter(path, matched[1]), _bodies(path, matched[2])
+    with config_errors(path, PromptError, remedy=" (in the front matter)"):
+        head = _FrontMatter.model_validate(yaml.safe_load(matched[1]))
+    bodies = _bodies(path, matched[2])
     try:
         used = {name for body in bodies.values() for name in jinja2.meta.find_undeclared_variables(_JINJA.parse(body))}
     except jinja2.TemplateSyntaxError as error:
@@ -113,17 +116,6 @@ def earlier_versions(prompt: Prompt) -> tuple[Prompt, ...]:
         return ()
     versions = map(load_prompt, (folder / "earlier").glob(f"{prompt.name}.*.md"))
     return tuple(sorted(versions, key=lambda earlier: earlier.version, reverse=True))
-
-
-def _front_matter(path: Path, text: str) -> _FrontMatter:
-    try:
-        return _FrontMatter.model_validate(yaml.safe_load(text))
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the front matter"
-        raise PromptError(f"{path}: {where}: {first['msg']}") from error
-    except yaml.YAMLError as error:
-        raise PromptError(f"{path}: the front matter is not YAML: {error}") from error
 
 
 def _bodies(path: Path, text: str) -> dict[str, str]:

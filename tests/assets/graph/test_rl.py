@@ -13,7 +13,7 @@ from darkroom.assets.cli import app
 from darkroom.assets.definitions import RL, RL_DATASET, definitions
 from darkroom.assets.graph.resources import PolicyResource
 from darkroom.assets.pages.metadata import bars
-from darkroom.assets.terminal.progress import shown_by
+from darkroom.assets.terminal import shown_by
 from darkroom.pipelines.models.policies import OpenAIPolicy
 from darkroom.pipelines.publishing.rl_dataset import KEY
 from darkroom.pipelines.records import RLRow

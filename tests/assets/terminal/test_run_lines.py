@@ -12,8 +12,7 @@ import pytest
 from rich.console import Console
 
 from darkroom.assets.builds.jobs import MaterializationFailed, materialize
-from darkroom.assets.terminal import run_lines
-from darkroom.assets.terminal.progress import progress_sink
+from darkroom.assets.terminal import progress_sink, run_lines
 from darkroom.assets.terminal.run_lines import FirstTrajectory
 from darkroom.pipelines.storage.workspace import Workspace
 

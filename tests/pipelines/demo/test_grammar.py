@@ -2,7 +2,7 @@
 
 import random
 
-from darkroom.pipelines.demo.grammar import nth_form, one_form, some_form
+from darkroom.pipelines.demo import nth_form, one_form, some_form
 
 TEXTS = ["It [leans|tilts] [left|right|].", "Plain {label}."]
 

@@ -19,8 +19,7 @@ from PIL import Image
 from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.sources import BadRow, SourceError, SourceRow
 from darkroom.pipelines.sources.columns import Columns
-from darkroom.pipelines.sources.source_config import SourceConfig
-from darkroom.pipelines.sources.splits import split_of
+from darkroom.pipelines.sources.source_config import SourceConfig, split_of
 from darkroom.pipelines.sources.tabular import TabularSource
 
 pytestmark = pytest.mark.usefixtures("offline")

@@ -11,9 +11,9 @@ from hypothesis import given, strategies as st
 from PIL import Image
 
 from darkroom.pipelines.models.policies import RecordedPolicy, SentImage
-from darkroom.pipelines.models.policies.images import ImageEncoder, PixelLimits
+from darkroom.pipelines.models.policies.images import ImageEncoder
 from darkroom.pipelines.records import ImageRef
-from darkroom.pipelines.records.geometry import Box, box_from_frame
+from darkroom.pipelines.records.geometry import Box, PixelLimits, box_from_frame
 from darkroom.pipelines.storage.images import ImageMissing, ImageStore
 from darkroom.pipelines.storage.ledger import Ledger
 
