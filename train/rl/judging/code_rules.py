@@ -218,6 +218,7 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 _REFUSED = re.compile(
     r"\AValueError: (?:"
     r"(?:crop|resize) box .* (?:is outside|has no area in|has a side that is not a number, in) the image"
+    r"|(?:crop|resize)\(.* has fractions: a box counts pixels"
     r"|slice \[.* (?:is outside|has no area in) the image"
     r"|bbox_2d .*(?:every side lies between|must be less than|it covers no pixel)"
     r"|target_image .*there (?:are images|is no image)"
