@@ -83,9 +83,9 @@ def test_rollouts_of_one_prompt_share_a_group_that_the_last_one_closes(image):
 
 def test_a_prompt_that_calls_the_images_otherwise_has_a_group_of_its_own(image):
     rollouts = [SandboxEnvironment() for _ in range(2)]
-    for rollout, names in zip(rollouts, ([], ["image_0.png"]), strict=True):
+    for rollout, names in zip(rollouts, ([], ["street.png"]), strict=True):
         rollout.reset(trajectory_id="named", protocol="thyme", image_files=[image], image_names=names)
-        opened = rollout.run_python("from PIL import Image\nprint(Image.open('image_0.png').size)")
+        opened = rollout.run_python("from PIL import Image\nprint(Image.open('street.png').size)")
         assert ("FileNotFoundError" in str(opened)) == (not names)
     for rollout in rollouts:
         rollout.reset()
