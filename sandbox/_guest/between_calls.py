@@ -27,20 +27,25 @@ _UMASK = 0o077
 
 
 class Baseline:
-    """The state of a process to which every call's end returns."""
+    """The state of a process to which every call's end returns: made in the group, set in each session."""
 
     def __init__(self) -> None:
         self._builtins = dict(vars(builtins))
+        self.set()
+
+    def set(self) -> None:
         self._recursion, self._folder = sys.getrecursionlimit(), os.getcwd()
         self._locale = _locale.setlocale(_locale.LC_ALL)
         numbers = _signal.valid_signals() - {_signal.SIGKILL, _signal.SIGSTOP, INTERRUPT}
         self._handlers = {number: _signal.getsignal(number) for number in sorted(numbers)}
 
-    def restore(self) -> None:
-        """Return to it. A handler that the code armed may raise meanwhile, as often as it was armed."""
+    def restore(self, code: str) -> None:
+        """Return to it after this code. A handler that it armed may raise meanwhile, as often as it was armed."""
         for attempt in range(_MAX_ATTEMPTS):
             try:
                 self._restore()
+                if "builtins" in code:  # to look at them all would make a page's copy of each
+                    vars(builtins).update(self._builtins)
                 return
             except BaseException:
                 if attempt == _MAX_ATTEMPTS - 1:
@@ -55,8 +60,6 @@ class Baseline:
         _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
         for stop in (sys.settrace, sys.setprofile, threading.settrace, threading.setprofile):
             stop(None)
-        if (names := vars(builtins)) != self._builtins:
-            names.update(self._builtins)
         faulthandler.cancel_dump_traceback_later()
         if not _is_below(self._folder):
             os.chdir(self._folder)

@@ -88,7 +88,7 @@ class Runner:
         tempfile.tempdir = None
         sys.stdin = io.StringIO("")
         self._output.open()
-        self._baseline = between_calls.Baseline()
+        self._baseline.set()
         gc.enable()
 
     def serve(self, fd: int, nonce: int, window: "memoryview[int]") -> NoReturn:
@@ -182,7 +182,7 @@ class Runner:
                         self._images.forget_figures()
                     raise
                 finally:
-                    self._baseline.restore()
+                    self._baseline.restore(code)
                     self._output.flush()
         except errors.Interrupted as error:
             return self._timeout(errors.line_of(error, cell))
