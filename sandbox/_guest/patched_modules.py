@@ -48,11 +48,11 @@ from darkroom.sandbox._guest.notebook import Notebook
 _IMPORTED = """
 asyncio numpy.random numpy.linalg numpy.fft sympy
 PIL.ImageDraw PIL.ImageFilter PIL.ImageEnhance PIL.ImageOps PIL.ImageFont
-matplotlib.backends.backend_pdf matplotlib.backends.backend_svg
 scipy.ndimage scipy.optimize scipy.signal scipy.stats scipy.spatial scipy.interpolate scipy.linalg
 skimage.io skimage.color skimage.exposure skimage.filters skimage.measure skimage.morphology skimage.transform
 skimage.segmentation skimage.feature skimage.draw skimage.util skimage.metrics
 itertools collections statistics fractions decimal datetime shutil glob pathlib base64 time string functools tempfile
+xml.etree.ElementTree
 """
 PREPARED: dict[str, Any] = {"np": np, "numpy": np, "cv2": cv2, "plt": plt, "Image": Image, "os": os, "math": math}
 PREPARED |= {
