@@ -19,7 +19,9 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +47,7 @@ _COMMON_FILE = re.compile(
     r"(?:image|img|photo|picture|pic|input)[ _-]?\d{0,3}\.(?:jpe?g|png|bmp|webp)",
     re.IGNORECASE,
 )
-_MAX_LISTED = 20
+_MAX_LISTED, _MAX_CHARS = 20, 1000
 _list_folder = os.listdir
 _THERE = "there are"
 _GIVEN = {*PREPARED, "display"}
@@ -91,7 +93,7 @@ def meant(file: Any, paths: list[str]) -> Any:
     path = os.fspath(file) if isinstance(file, str | os.PathLike) else b""
     if isinstance(path, bytes) or os.path.exists(path):
         return file
-    if os.path.exists(saved := os.path.join(os.environ["HOME"], path)):  # the code has changed its folder
+    if os.path.exists(saved := os.path.join(os.environ.get("HOME", "."), path)):  # the code has changed its folder
         return saved
     name = os.path.basename(path)
     if len(paths) != 1 or not _COMMON_FILE.fullmatch(name):
@@ -103,11 +105,11 @@ def meant(file: Any, paths: list[str]) -> Any:
 def remedy(error: BaseException, names: Mapping[str, Any], paths: list[str], work_folder: str) -> str:
     """What there is instead of a name or a file that there is not; empty for other errors."""
     if isinstance(error, NameError) and error.name:
-        return f"; defined are {_listed([name for name in names if name not in _GIVEN and name[0] != '_'])}"
+        return f"; defined are {_listed(name for name in names if name not in _GIVEN and not name.startswith('_'))}"
     if isinstance(error, ImportError) and error.name == "scipy.misc":
         return "; PIL.Image reads, resizes and saves images"
     if isinstance(error, FileNotFoundError):
-        there = "" if _THERE in str(error) else f"; {what_there_is(paths, work_folder)}"
+        there = "" if _THERE in str(error.strerror) else f"; {what_there_is(paths, work_folder)}"
         return f"{there}; files are written to {work_folder}"
     is_refused = isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
     return f"; files are written to {work_folder}" if is_refused else ""
@@ -115,18 +117,20 @@ def remedy(error: BaseException, names: Mapping[str, Any], paths: list[str], wor
 
 def missing(file: Any, paths: list[str]) -> FileNotFoundError:
     """Error of an image that is not there: code that catches and prints it shows what there is."""
-    told = f"{os.strerror(errno.ENOENT)} ({what_there_is(paths, os.environ['HOME'])})"
+    told = f"{os.strerror(errno.ENOENT)} ({what_there_is(paths, os.environ.get('HOME', '.'))})"
     return FileNotFoundError(errno.ENOENT, told, file)
 
 
 def what_there_is(paths: list[str], work_folder: str) -> str:
-    files = [name for name in sorted(_list_folder(work_folder)) if not name.startswith(".")]
-    return f"{_THERE} {_listed([*(f'image_path_{n} ({path})' for n, path in enumerate(paths)), *files]) or 'no files'}"
+    names = [f"image_path_{n} ({path})" for n, path in enumerate(paths)]
+    with suppress(OSError):
+        names += [name for name in sorted(_list_folder(work_folder)) if not name.startswith(".")]
+    return f"{_THERE} {_listed(names) or 'no files'}"
 
 
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
-    return ", ".join(names[:_MAX_LISTED]) + more
+def _listed(names: Iterable[str]) -> str:
+    text = ", ".join(islice(names, _MAX_LISTED))
+    return text if len(text) <= _MAX_CHARS else f"{text[:_MAX_CHARS]}…"
 
 
 def install(display: Any) -> None:

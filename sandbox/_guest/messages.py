@@ -9,6 +9,7 @@ import signal
 import struct
 import sys
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
@@ -110,7 +111,7 @@ def brief(error: BaseException) -> str:
 @cache
 def note(text: str) -> None:
     """Tell the code's author something beside what the code prints, once per session."""
-    if sys.stderr is not None:
+    with suppress(Exception):  # the code may have put anything in its place
         sys.stderr.write(f"note: {text}\n")
 
 

@@ -14,6 +14,7 @@ import os
 import sys
 import tempfile
 import types
+from contextlib import suppress
 from typing import Any, NamedTuple, NoReturn, cast
 
 from PIL import Image
@@ -49,7 +50,7 @@ from darkroom.sandbox._guest.shown_images import (
 from darkroom.sandbox._guest.video import install_decord_alias, names_of_videos
 from darkroom.sandbox.limits import EchoMode, Limits
 
-_MAX_NAME = 200
+_MAX_NAME, _MAX_ERROR = 200, 4000
 
 
 class _Outcome(NamedTuple):
@@ -197,7 +198,9 @@ class Runner:
         return self._timeout("") if interruption.fired else _Outcome("ok")
 
     def _remedy(self, error: BaseException) -> str:
-        return remedy(error, self._names, self._paths, self._work_folder) if self._is_repaired else ""
+        with suppress(Exception):  # what the error says may be the code's own
+            return remedy(error, self._names, self._paths, self._work_folder) if self._is_repaired else ""
+        return ""
 
     def _run(self, code: types.CodeType) -> None:
         """Run it in one dict, so that functions see the code's globals; with `await` at its top level, in a loop."""
@@ -277,7 +280,7 @@ class Runner:
         return {
             "status": outcome.status,
             "text": self._cleaned(text),
-            "error": None if outcome.error is None else self._cleaned(outcome.error),
+            "error": None if outcome.error is None else self._cleaned(outcome.error)[:_MAX_ERROR],
             "edits": edit_rows,
             "images": [[image.name, image.width, image.height] for image in images],
             "artefacts": artefacts,

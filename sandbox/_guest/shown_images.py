@@ -63,7 +63,7 @@ class ShownImages:
         def imwrite(filename: Any, img: Any, *args: Any, **options: Any) -> bool:
             self._links.give_way(filename)
             if not (is_written := write_file(filename, img, *args, **options)):
-                note(f"cv2.imwrite could not write {filename}: files are written to {os.environ['HOME']}")
+                note(f"cv2.imwrite could not write {filename}: files are written to {os.environ.get('HOME')}")
             self._wrote(filename)
             return is_written
 
@@ -179,7 +179,7 @@ class ShownImages:
 
 def held_paths(variables: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     """Paths in the variables called `...processed_path...`: one or several each (Thyme's convention)."""
-    return {name: _paths_in(value) for name, value in list(variables.items()) if _PATH_VARIABLE in name.lower()}
+    return {name: _paths_in(value) for name, value in list(variables.items()) if _PATH_VARIABLE in str(name).lower()}
 
 
 def newly_held(before: Mapping[str, tuple[str, ...]], after: Mapping[str, tuple[str, ...]]) -> list[str]:

@@ -48,6 +48,23 @@ def test_an_error_lists_what_there_is(session: Session, code: str, remedy: str) 
     assert remedy in (session.run(code).error or "")
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "for n in range(30): open(f'{n}' + 'x' * 240, 'w')\nopen('missing.txt')",
+        "globals()['v' * 9000] = globals()[5] = 1\nnothing",
+        "import sys\nsys.stderr = 7\nglobals()['']= 1\nimages; nothing",
+        "del os.environ['HOME']\nImage.open('missing.png')",
+        "raise type('E' * 9000, (FileNotFoundError,), {'strerror': property(lambda self: 1 / 0)})",
+        "class Name(NameError): name = property(lambda self: 1 / 0)\nraise Name('x')",
+    ],
+)
+def test_whatever_the_code_has_made_an_error_is_an_error_and_the_session_goes_on(group: Group, code: str) -> None:
+    with group.session() as session:
+        assert session.run(code).status == "error"
+        assert session.run("print(1)").text == "1\n"
+
+
 @pytest.mark.parametrize("tier", ["full", "lite"])
 def test_folders_of_other_runtimes_are_the_working_folder(tier: str) -> None:
     with SandboxPool(tier=tier) as pool, pool.group() as group, group.session() as session:
