@@ -79,9 +79,8 @@ def evaluate(
         start = time.monotonic()
         judge = open_judge(settings, workspace.images)
         n_questions = sum(len(question_set.questions) for question_set in question_sets)
-        report.line(
-            f"{n_questions:,} questions, {settings.rollouts:,} rollout{'' if settings.rollouts == 1 else 's'} each"
-        )
+        rollouts = "rollout" if settings.rollouts == 1 else "rollouts"
+        report.line(f"{n_questions:,} questions, {settings.rollouts:,} {rollouts} each")
         run = EvaluationRun(workspace, settings, evaluated, judge, vision_of(settings), report)
         if n_processes() > 1:
             roll_out_share(run, question_sets)  # which closes policy and judge
@@ -125,9 +124,8 @@ def metadata(evaluation: EvaluationReport) -> dict[str, Any]:
     return {name: {"raw_value": value, "type": kind} for name, (value, kind) in values.items()}
 
 
-_EVALUATION_CODE = tuple(
-    f"darkroom.pipelines.{room}" for room in ("generation", "models", "records", "storage", "verification", "vision")
-)
+_ROOMS = ("generation", "models", "records", "storage", "verification", "vision")
+_EVALUATION_CODE = tuple(f"darkroom.pipelines.{room}" for room in _ROOMS)
 """The rooms of ``pipelines`` that decide an evaluation's rollouts and grades."""
 
 

@@ -120,7 +120,6 @@ def _members(accounts: Sequence[Mapping[str, Any]], emails: Sequence[str]) -> li
     addresses = list(dict.fromkeys(email.strip().lower() for email in emails))
     for email in addresses:
         if email not in members:
-            raise AnnotationError(
-                f"no annotator, checker or expert has the account {email}; there are {', '.join(members)}"
-            )
+            there = ", ".join(members)
+            raise AnnotationError(f"no annotator, checker or expert has the account {email}; there are {there}")
     return addresses

@@ -130,9 +130,8 @@ class _PoolBuilder:
     def _deduplicate(self, items: Sequence[PoolImage], looks: Sequence[Look]) -> list[PoolImage]:
         duplicates = {duplicate.index: duplicate for duplicate in near_looks(looks)}
         for index, duplicate in duplicates.items():
-            evidence = (
-                f"looks like {items[duplicate.of].source_row}, which stays ({duplicate.distance:.0f} of 64 bits differ)"
-            )
+            earlier = items[duplicate.of].source_row
+            evidence = f"looks like {earlier}, which stays ({duplicate.distance:.0f} of 64 bits differ)"
             self._reject_item(items[index], RowError(Reason.NEAR_DUPLICATE, evidence))
         return [item for index, item in enumerate(items) if index not in duplicates]
 

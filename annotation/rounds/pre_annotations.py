@@ -83,9 +83,8 @@ class PreAnnotations(Stage[PoolImage, PoolImage, PreAnnotation]):
     async def measure(self, item: PoolImage, _row: PoolImage) -> PreAnnotation:
         completion = await self._complete(item)
         fields = read_pre_annotation(completion, item, self.campaign)
-        return PreAnnotation(
-            sha256=item.image.sha256, **fields.columns, model=self.policy.identity.model, usage=completion.usage
-        )
+        model, usage = self.policy.identity.model, completion.usage
+        return PreAnnotation(sha256=item.image.sha256, **fields.columns, model=model, usage=usage)
 
     async def _complete(self, item: PoolImage) -> Completion:
         system, user = load_prompt(PROMPT).render(

@@ -39,9 +39,8 @@ _OVERLAP = timedelta(minutes=10)
 def lost_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
     """A cluster that does not answer fails the tick; the next one asks again."""
     now = datetime.now(UTC)
-    n_again = retry_undecided_failures(
-        context.instance, datetime.fromisoformat(context.cursor) if context.cursor else now - _DAY
-    )
+    since = datetime.fromisoformat(context.cursor) if context.cursor else now - _DAY
+    n_again = retry_undecided_failures(context.instance, since)
     n_failed = fail_lost_runs(context.instance)
     context.update_cursor((now - _OVERLAP).isoformat())
     return dg.SkipReason(f"{n_failed} runs were lost before they began, {n_again} failures were only half recorded")

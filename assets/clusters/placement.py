@@ -112,6 +112,4 @@ def check_databases(instance: dg.DagsterInstance) -> None:
             "$DAGSTER_HOME/dagster.yaml and set DAGSTER_POSTGRES_URL"
         )
     if not (ledger := os.environ.get("DARKROOM_LEDGER", "")) or ledger.startswith("sqlite"):
-        raise PlacementError(
-            "the ledger is in SQLite, which is for one machine: set DARKROOM_LEDGER=postgresql+psycopg://…"
-        )
+        raise PlacementError("the ledger is in SQLite, for one machine: set DARKROOM_LEDGER=postgresql+psycopg://…")

@@ -87,11 +87,9 @@ class Program:
         if n_processes == 1:
             return [sys.executable, "-m", self.module, *self.arguments]
         # the program itself chooses bfloat16 on a GPU; port 0 is any that is free
-        options = (
-            f"--num_machines 1 --mixed_precision no --dynamo_backend no --main_process_port 0 --module {self.module}"
-        )
+        options = "--num_machines 1 --mixed_precision no --dynamo_backend no --main_process_port 0 --module"
         accelerate = ("-m", "accelerate.commands.launch", "--num_processes", str(n_processes), *options.split())
-        return [sys.executable, *accelerate, *self.arguments]
+        return [sys.executable, *accelerate, self.module, *self.arguments]
 
 
 def flag_words(name: str, value: Value) -> list[str]:

@@ -106,9 +106,7 @@ def _launcher(runs_on: str, settings: RunSettings) -> RunLauncher:
         except ImportError as error:
             raise PlacementError("runs on Ray need its packages: pip install 'darkroom-toolkit[ray]'") from error
         return ray_launcher(runs_on, settings)
-    raise PlacementError(
-        "runs on Kubernetes need its launcher in dagster.yaml: copy assets/kubernetes/dagster.yaml there"
-    )
+    raise PlacementError("runs on Kubernetes need its launcher in dagster.yaml: copy assets/kubernetes/dagster.yaml")
 
 
 def check_placement(instance: dg.DagsterInstance, runs_on: str) -> None:

@@ -125,8 +125,6 @@ def _slurm(*command: str) -> str:
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
     except FileNotFoundError as error:
-        raise PlacementError(
-            f"there is no {command[0]} on this machine: start runs from a machine of the Slurm cluster"
-        ) from error
+        raise PlacementError(f"there is no {command[0]} here: start runs on a machine of the Slurm cluster") from error
     except subprocess.CalledProcessError as error:
         raise PlacementError(f"{' '.join(command)}: {error.stderr.strip()}") from error

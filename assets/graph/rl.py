@@ -25,9 +25,8 @@ from darkroom.pipelines.sources.catalog import source_of
 from darkroom.pipelines.storage.stage_runs import StageReport
 
 GROUP = "rl"
-RL_STAGES: Mapping[str, Any] = {
-    kind.asset: kind for kind in (Candidates, CheckedLabels, PassRates, ToolNecessities, Suitability, SuitabilityLabels)
-}
+_KINDS = (Candidates, CheckedLabels, PassRates, ToolNecessities, Suitability, SuitabilityLabels)
+RL_STAGES: Mapping[str, Any] = {kind.asset: kind for kind in _KINDS}
 """By the names of their assets, in order."""
 
 

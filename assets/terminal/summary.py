@@ -257,10 +257,9 @@ def _evaluations(workspace: Workspace) -> Iterator[tuple[str, str]]:
         tools = f"tools used in {figures['code']['tool_use']['mean']:.0%} of the rollouts"
         yield f"Evaluation of {path.parent.name}", f"{right['mean']:.0%} of {n_questions} questions right, {tools}"
         changed = [(name, effect["changed_right"]) for name, effect in figures["controls"].items()]
-        if shown := ", ".join(
-            f"{name.replace('_', ' ')} {of['mean']:.0%} of {of['n']}" for name, of in changed if of["n"]
-        ):
-            yield "  its images replaced", f"right answers that change: {shown}"
+        shares = [f"{name.replace('_', ' ')} {of['mean']:.0%} of {of['n']}" for name, of in changed if of["n"]]
+        if shares:
+            yield "  its images replaced", f"right answers that change: {', '.join(shares)}"
 
 
 def _reports(workspace: Workspace, name: str) -> list[StorePath]:

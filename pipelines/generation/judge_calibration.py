@@ -106,9 +106,7 @@ def calibrate_judge(
     by_people, scores = [row.label for row in judged], [row.score for row in judged]
     frozen = stored_calibration(check, judge, by_people, scores, labelled=path.name, target_precision=target_precision)
     written = CalibrationStore(workspace.calibrations).write(frozen)
-    return Calibrated(
-        frozen, written, judged, rejects, n_lines=labels.n_lines, n_other=labels.n_other, usage=counted.usage
-    )
+    return Calibrated(frozen, written, judged, rejects, labels.n_lines, labels.n_other, counted.usage)
 
 
 async def _ask(label: Label, check: JudgedCheck, judge: Judge, rows: _Rows) -> JudgedLabel | Reject:

@@ -90,9 +90,8 @@ def parse_turn(completion: Completion, protocol: Protocol) -> ParsedTurn:
         return _parse_text(completion.text, completion, protocol)
     thought = lines(completion.reasoning).strip()
     acted, said = protocol.parse(thought), protocol.parse(completion.text)
-    has_code = (
-        isinstance(acted, ParsedTurn) and acted.code is not None and tag(f"/{protocol.container}").search(thought)
-    )
+    code = acted.code if isinstance(acted, ParsedTurn) else None
+    has_code = code is not None and tag(f"/{protocol.container}").search(thought)
     if not completion.text.strip() or (has_code and isinstance(said, ParsedTurn) and said.code is None):
         return _parse_text(thought, completion, protocol)
     turn = _parse_text(completion.text, completion, protocol)

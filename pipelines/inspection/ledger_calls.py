@@ -58,9 +58,8 @@ def rl_calls(ledger: Ledger, sample_id: str) -> tuple[LedgerCall, ...]:
         first = necessity_seed(mode, sample_id)
         for n in range(_MOST_VOTES):
             seeds[first + n] = f"{mode} {n + 1}, turn 1"
-            seeds |= {
-                seed_from(first + n, turn): f"{mode} {n + 1}, turn {turn + 1}" for turn in range(1, MAX_ROUNDS + 1)
-            }
+            for turn in range(1, MAX_ROUNDS + 1):
+                seeds[seed_from(first + n, turn)] = f"{mode} {n + 1}, turn {turn + 1}"
     return _recorded_calls(ledger, seeds, {})
 
 

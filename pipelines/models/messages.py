@@ -49,9 +49,8 @@ def opening_messages(
     system: str, images: Iterable[ImageRef], user: str, *, question: str = ""
 ) -> tuple[Message, Message]:
     """A system message, and one of the user: the images, then the text, or each image at its mark in ``question``."""
-    return message("system", system), message(
-        "user", *with_images(user, question, [[ImagePart(image)] for image in images])
-    )
+    shown = [[ImagePart(image)] for image in images]
+    return message("system", system), message("user", *with_images(user, question, shown))
 
 
 def with_images(user: str, question: str, images: Sequence[Sequence[Part]]) -> tuple[Part, ...]:

@@ -38,6 +38,17 @@ def _parsed(code: str, n_tries: int) -> ast.Module | None:
     return _parsed(code, n_tries - 1)
 
 
+def literal(text: str) -> Any:
+    """The value of a text that is one literal of Python; None of any other."""
+    tree = parsed(text)
+    if tree is None or len(tree.body) != 1 or not isinstance(tree.body[0], ast.Expr):
+        return None
+    try:
+        return ast.literal_eval(tree.body[0].value)
+    except (ValueError, TypeError, RecursionError, MemoryError):  # TypeError: a list as a key
+        return None
+
+
 def literal_boxes(code: str) -> list[Box]:
     """Every four literal numbers in a tuple or list, or assigned to four names, that could be a box."""
     if (tree := parsed(code)) is None:

@@ -152,9 +152,8 @@ class Publication(ABC, Generic[R, F]):
             places[position] = spill.add(row)
         for position, cause in selection.rejections():
             row = spill.read(int(places[position]))
-            yield reject(
-                cause.reason, cause.evidence, stage=self.stage, row=to_row(row), check=cause.check, **self.identify(row)
-            )
+            names = {"check": cause.check, **self.identify(row)}
+            yield reject(cause.reason, cause.evidence, stage=self.stage, row=to_row(row), **names)
 
     def _write_folder(self, report: StageReport, inputs: str) -> Shipped:
         if not self.workspace.tables.n_rows(self.key):

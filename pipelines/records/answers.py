@@ -76,9 +76,8 @@ def compatible(text: str) -> str:
     if text.isascii():
         return text
     forms = ((letter, unicodedata.decomposition(letter)) for letter in unicodedata.normalize("NFC", text))
-    return "".join(
-        letter if form.startswith(_PLACED) else unicodedata.normalize("NFKC", letter) for letter, form in forms
-    )
+    letters = (letter if form.startswith(_PLACED) else unicodedata.normalize("NFKC", letter) for letter, form in forms)
+    return "".join(letters)
 
 
 def _braced(text: str, start: int) -> str | None:

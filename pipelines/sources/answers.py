@@ -64,9 +64,8 @@ def answer_in(value: Any, column: str, columns: Columns) -> RowAnswer:
 def _entries(value: Any, column: str, answer_list: str) -> list[Any]:
     """The entries of a list, those of VQA by their field; a text contains one if all are texts ([0, 1] is none)."""
     values = None if answer_list == "text" else list_in(value)
-    if values is None or (
-        isinstance(value, str) and not (values and all(isinstance(entry, str | Mapping) for entry in values))
-    ):
+    are_texts = values and all(isinstance(entry, str | Mapping) for entry in values)
+    if values is None or (isinstance(value, str) and not are_texts):
         return [value]
     if answer_list == "refuse":
         ways = "`answer_list: majority` accepts its spellings, `first` keeps the first, `text` the text as it is"

@@ -5,7 +5,6 @@
 A name may go into a structure, or into a JSON object in a text: ``reward_model.ground_truth``.
 """
 
-import ast
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from darkroom.pipelines.models.parsing import parsed
+from darkroom.pipelines.models.parsing import literal
 from darkroom.pipelines.sources.derived import DerivingColumns
 from darkroom.pipelines.sources.video_segments import VideoSegment
 
@@ -52,7 +51,7 @@ def _parsed(value: Any, opening: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        return _printed(_with_commas(text)) or _printed(text)
+        return literal(_with_commas(text)) or literal(text)
 
 
 def _with_commas(text: str) -> str:
@@ -68,16 +67,6 @@ def _with_commas(text: str) -> str:
         pieces.append("None" if token[0] == "nan" else token[0])
         end, follows = token.end(), token[0][-1] not in "([{,:"
     return " ".join(pieces)
-
-
-def _printed(text: str) -> Any:
-    tree = parsed(text)
-    if tree is None or len(tree.body) != 1 or not isinstance(tree.body[0], ast.Expr):
-        return None
-    try:
-        return ast.literal_eval(tree.body[0].value)
-    except (ValueError, TypeError, RecursionError, MemoryError):  # TypeError: a list as a key
-        return None
 
 
 BESIDE = "beside"
@@ -179,11 +168,10 @@ class Columns(DerivingColumns, extra="forbid", frozen=True):
             return [(name,) for field in read if field for name in self.sources_of(field)]
         media = [column for column in (self.images, self.videos) if isinstance(column, str)]
         paths = [name for column in media for name in template_names(column) or (column,)]
-        times = (self.segment.start, self.segment.end) if self.segment else ()
+        ends = (self.segment.start, self.segment.end) if self.segment else ()
+        times = [end for end in ends if isinstance(end, str)]
         single = (*paths, *times, *alternatives(self.choices), *alternatives(self.boxes), self.category, self.license)
-        names = [
-            name for name in (*single, self.row_id, *self.details, *self.exclude) if name and isinstance(name, str)
-        ]
+        names = [name for name in (*single, self.row_id, *self.details, *self.exclude) if name]
         if self.json_beside:
             names = [name for name in names if not name.startswith(f"{BESIDE}.")]
         groups = [alternatives(self.question), alternatives(self.answer), *((name,) for name in dict.fromkeys(names))]

@@ -151,10 +151,8 @@ def released_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder
     right = answer_in(value_at(row, label), label, columns).text if label else answer
     truth = Truth(details=json.dumps({RELEASED: details}, sort_keys=True, ensure_ascii=False))
     category, own = (text_at(row, name) if name else "" for name in (columns.category, columns.license))
-    names, unread = file_names(source, column), unread_in(row, columns)
-    return SourceRow(
-        where, images, posed.question, right, (), truth, category, own or license, files=names, unread=unread
-    )
+    asked = (posed.question, right, (), truth, category, own or license)
+    return SourceRow(where, images, *asked, files=file_names(source, column), unread=unread_in(row, columns))
 
 
 def _messages(

@@ -158,8 +158,5 @@ class _Window:
 @lru_cache
 def _powers(log: int) -> tuple[Hashes, Hashes]:
     """The first ``2**log`` powers of ``_BASE`` and of its inverse."""
-    bases = (_BASE, pow(_BASE, -1, 1 << 64))
-    powers, inverses = (
-        np.cumprod(np.array([1, *[base] * ((1 << log) - 1)], np.uint64), dtype=np.uint64) for base in bases
-    )
-    return powers, inverses
+    factors = [np.array([1, *[base] * ((1 << log) - 1)], np.uint64) for base in (_BASE, pow(_BASE, -1, 1 << 64))]
+    return np.cumprod(factors[0], dtype=np.uint64), np.cumprod(factors[1], dtype=np.uint64)

@@ -157,9 +157,8 @@ def _fit_orb(gray: Gray, gray_shown: Gray) -> _Fit | None:
 
 def _fit_sift(gray: Gray, gray_shown: Gray) -> _Fit | None:
     """The same by SIFT features of levelled images, which tell small enlarged parts and low contrast."""
-    (points, words), (points_shown, words_shown) = (
-        _detected(_sift, cv2.equalizeHist(levels)) for levels in (gray, gray_shown)
-    )
+    levelled = [cv2.equalizeHist(levels) for levels in (gray, gray_shown)]
+    (points, words), (points_shown, words_shown) = (_detected(_sift, levels) for levels in levelled)
     if min(len(points), len(points_shown)) < _MIN_SIFT_INLIERS:
         return None
     nearest = cv2.BFMatcher().knnMatch(words, words_shown, k=2)

@@ -131,9 +131,8 @@ def effect(controlled: Sequence[Counterfactual]) -> Effect:
     answered = [one_run for one_run in controlled if one_run.answer is not None]
     right = [one_run for one_run in answered if one_run.scored.score.right]
     wrong = [one_run for one_run in answered if not one_run.scored.score.right]
-    everything, of_right, of_wrong = (
-        wilson(sum(one_run.changed for one_run in runs), len(runs)) for runs in (answered, right, wrong)
-    )
+    counts = [(sum(one_run.changed for one_run in runs), len(runs)) for runs in (answered, right, wrong)]
+    everything, of_right, of_wrong = (wilson(*count) for count in counts)
     return Effect(everything, of_right, of_wrong, len(controlled), len(controlled) - len(answered))
 
 

@@ -108,9 +108,8 @@ class EvaluationRun:
                 scored = await score(rollout, question)
             return ScoredRollout(question, number, task, rollout, scored, await tracer.trace(task.images, rollout))
 
-        return await map_rows(
-            rows, perform, concurrency=evaluated.policy.concurrency, progress=progress_lines(self.report, "rollouts")
-        )
+        n_at_once, progress = evaluated.policy.concurrency, progress_lines(self.report, "rollouts")
+        return await map_rows(rows, perform, concurrency=n_at_once, progress=progress)
 
     async def _verdicts(
         self, rollouts: Sequence[ScoredRollout], judge: Policy | None

@@ -158,10 +158,8 @@ def chosen_wording(name: str | None, *, protocol: str | None = None) -> PaperPro
     if not name:
         return None
     wording = paper_prompt(name)
-    if protocol is not None and wording.protocol != protocol:
-        raise TrainError(
-            f"{wording.name} asks for {wording.protocol} turns, not {protocol}: --protocol {wording.protocol}"
-        )
+    if protocol is not None and (own := wording.protocol) != protocol:
+        raise TrainError(f"{wording.name} asks for {own} turns, not {protocol}: --protocol {own}")
     return wording
 
 

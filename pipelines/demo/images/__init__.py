@@ -61,9 +61,7 @@ class DemoSource:
     def __post_init__(self) -> None:
         require_packages()
         if self.n_shards < 1 or self.n_scenes < 0:
-            raise ValueError(
-                f"the demo needs n_shards >= 1 and n_scenes >= 0; found {self.n_shards} and {self.n_scenes}"
-            )
+            raise ValueError(f"the demo needs n_shards >= 1, n_scenes >= 0; found {self.n_shards}, {self.n_scenes}")
 
     @property
     def fingerprint(self) -> str:

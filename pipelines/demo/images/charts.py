@@ -24,7 +24,7 @@ from darkroom.pipelines.demo.images.material import (
     table,
 )
 from darkroom.pipelines.records import Truth, TruthBox
-from darkroom.pipelines.records.geometry import Box
+from darkroom.pipelines.records.geometry import Box, box_from_corners
 from darkroom.pipelines.sources import SourceRow
 
 if TYPE_CHECKING:
@@ -122,9 +122,7 @@ def _plot_area(axes: Axes, canvas: FigureCanvasAgg) -> Box:
     """All that has to be compared: the largest of several is not told by a look at itself."""
     extent = axes.get_window_extent()
     height = canvas.get_width_height()[1]
-    return Box(
-        math.floor(extent.x0), math.floor(height - extent.y1), math.ceil(extent.x1), math.ceil(height - extent.y0)
-    )
+    return box_from_corners((extent.x0, height - extent.y1, extent.x1, height - extent.y0))
 
 
 def _point_box(axes: Axes, x: float, y: float, canvas: FigureCanvasAgg, radius: int = 7) -> Box:

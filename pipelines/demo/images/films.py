@@ -57,9 +57,8 @@ class Shot:
         room = ground.width - WIDTH, ground.height - HEIGHT
         for number in range(self.first, self.end):
             progress = (number - self.first) / max(1, self.end - self.first - 1)
-            x, y = (
-                round(way * (self.path[i] + progress * (self.path[i + 2] - self.path[i]))) for i, way in enumerate(room)
-            )
+            ways = zip(room, self.path[:2], self.path[2:], strict=True)
+            x, y = (round(way * (begin + progress * (end - begin))) for way, begin, end in ways)
             frame = ground.crop((x, y, x + WIDTH, y + HEIGHT))
             for target, at, moment in self.seen:
                 if moment.first <= number < moment.end:
@@ -91,9 +90,7 @@ def _row(name: str, number: int, seed: int) -> SourceRow:
     options, answer = film.choices
     truth = Truth(count=film.count, details=as_details(film.moments))
     license = joint_license(shot.photograph.license for shot in film.shots)
-    return SourceRow(
-        name, (), film.question, answer, options, truth=truth, category=film.category, license=license, videos=(video,)
-    )
+    return SourceRow(name, (), film.question, answer, options, truth, film.category, license, videos=(video,))
 
 
 def encoded(frames: Sequence[Image.Image]) -> bytes:

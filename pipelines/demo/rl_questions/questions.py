@@ -112,6 +112,5 @@ def as_row(row: str, question: DrawnQuestion) -> SourceRow:
     boxes = (TruthBox(question.target[0], *question.target[1]),) if question.target else ()
     details = json.dumps(dict(question.details), sort_keys=True) if question.details else None
     image, truth = jpeg_bytes(question.image), Truth(boxes=boxes, details=details)
-    return image_row(
-        row, image, question.question, question.answer, truth, category=question.category, license=question.license
-    )
+    about = {"category": question.category, "license": question.license}
+    return image_row(row, image, question.question, question.answer, truth, **about)

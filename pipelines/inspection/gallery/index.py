@@ -67,10 +67,8 @@ class GalleryIndex:
         """Count the entries by each value of each filter."""
         with self._open() as database:
             columns = {name: (name, "entries") for name in FILTERS} | {"check": ("outcome", "checks")}
-            queries = {
-                name: f"SELECT {column}, count(*) FROM {of} GROUP BY 1" for name, (column, of) in columns.items()
-            }
-            counts = {name: dict(database.execute(f"{query} ORDER BY 1").fetchall()) for name, query in queries.items()}
+            query = "SELECT {}, count(*) FROM {} GROUP BY 1 ORDER BY 1"
+            counts = {name: dict(database.execute(query.format(*of)).fetchall()) for name, of in columns.items()}
         return {name: {value: n for value, n in values.items() if value} for name, values in counts.items()}
 
     @property

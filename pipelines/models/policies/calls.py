@@ -113,9 +113,7 @@ MAX_REFUSALS = 20
 MAX_REFUSALS_OF_A_FIELD = 5
 """Refusals in the same words, before any call is served, after which the endpoint refuses the request and not a row."""
 _FIELD = re.compile(r"\b(max_tokens|temperature|top_p|seed|stop|response_format)\b")
-_IS_ABOUT_A_FIELD = re.compile(
-    r"parameter|argument|support|permitted|allowed|unrecogni[sz]ed|unexpected", re.IGNORECASE
-)
+_ABOUT_FIELDS = re.compile(r"parameter|argument|support|permitted|allowed|unrecogni[sz]ed|unexpected", re.IGNORECASE)
 
 
 def _remedy(field: str, text: str) -> str:
@@ -213,7 +211,7 @@ class EndpointCalls:
 
     def _count_refusal(self, text: str, refusals: Counter[str]) -> None:
         words = re.sub(r"\d+", "", text)
-        field = _FIELD.search(text) if _IS_ABOUT_A_FIELD.search(text) else None
+        field = _FIELD.search(text) if _ABOUT_FIELDS.search(text) else None
         refusals[words] += 1
         if refusals[words] >= (MAX_REFUSALS_OF_A_FIELD if field else MAX_REFUSALS):
             remedy = f". {_remedy(field[1], text)}" if field else ""

@@ -370,9 +370,8 @@ class OpenAIPolicy:
         # the first has the prompt and the remainder
         rest = [self._usage(0, n_tokens // n_texts, price, n_calls=0)] * (n_texts - 1)
         usages = [self._usage(answer.prompt_tokens or 0, n_tokens, price) - sum(rest, Usage()), *rest]
-        return tuple(
-            replace(choice, usage=usage, frames=frames) for choice, usage in zip(answer.choices, usages, strict=True)
-        )
+        paid = zip(answer.choices, usages, strict=True)
+        return tuple(replace(choice, usage=usage, frames=frames) for choice, usage in paid)
 
     def _usage(self, prompt: int, completion: int, price: float, n_calls: int = 1) -> Usage:
         at = self.endpoint

@@ -5,13 +5,12 @@
 Only what has one reading is mended: punctuation around whole values, never a value. Any other call is malformed.
 """
 
-import ast
 import json
 import re
 from dataclasses import dataclass
 from typing import Any
 
-from darkroom.pipelines.models.parsing import parsed
+from darkroom.pipelines.models.parsing import literal
 from darkroom.pipelines.models.protocols.markup import Malformed, excerpt
 
 _FUNCTION = re.compile(r"\A\s*<function=([\w.-]{1,64})>")
@@ -49,9 +48,8 @@ def spelled_call(text: str) -> SpelledCall | Malformed:
     if not isinstance(fields, dict) or not isinstance(fields.get("name"), str):
         return Malformed(f"the call has no name: {excerpt(text)}")
     if (more := fields.keys() - _PARTS) or {"arguments", "parameters"} <= fields.keys():
-        return Malformed(
-            f"the call has {', '.join(sorted(map(str, more))) or 'arguments and parameters'}: {excerpt(text)}"
-        )
+        parts = ", ".join(sorted(map(str, more))) or "arguments and parameters"
+        return Malformed(f"the call has {parts}: {excerpt(text)}")
     if "parameters" in fields:
         mended.append("parameters")
     arguments = fields.get("arguments", fields.get("parameters"))
@@ -101,10 +99,5 @@ def _mended(text: str) -> tuple[Any, list[str]] | None:
             if missing or end < len(text):
                 mended.append("brackets at the end")
             return value, mended
-    statements = tree.body if (tree := parsed(text)) else []
-    if len(statements) != 1 or not isinstance(statements[0], ast.Expr):
-        return None
-    try:
-        return ast.literal_eval(statements[0].value), [*mended, "Python's spelling"]
-    except (TypeError, *_ERRORS):  # TypeError: a list as a key
-        return None
+    value = literal(text)
+    return None if value is None else (value, [*mended, "Python's spelling"])

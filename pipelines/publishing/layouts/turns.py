@@ -67,9 +67,8 @@ def turns(row: Row) -> tuple[Turn, ...]:
     conversation = (*opening(row), *_rollout(row))
     described, images = list(refs(row)), [image for turn in conversation for image in turn.images]
     if images != described:
-        found = (
-            f"its turns show the images {[described.index(image) for image in images]}; the row has {len(described)}"
-        )
+        shown = [described.index(image) for image in images]
+        found = f"its turns show the images {shown}; the row has {len(described)}"
         raise Unrenderable(Unfit.IMAGES_DIFFER, f"{found}, each to be shown once, in order; export the dataset again")
     return conversation
 

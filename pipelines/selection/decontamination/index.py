@@ -215,6 +215,4 @@ class Scanner:
 def _finding(
     row: TrainingRow, place: BenchmarkPlace | BenchmarkQuestion, kind: ContaminationKind, score: float, detail: str
 ) -> Contamination:
-    return Contamination(
-        row.trajectory_id, row.sample_id, place.benchmark, place.row, kind=kind, score=score, detail=detail
-    )
+    return Contamination(row.trajectory_id, row.sample_id, place.benchmark, place.row, kind, score, detail)

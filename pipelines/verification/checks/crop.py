@@ -105,9 +105,7 @@ def shows_pixels(case: Case, shown: ImageRef, original: ImageRef, crop: Box, tar
     wanted = case.store.open(original).convert("L").resize(_COPY, Image.Resampling.BOX, box=part)
     if np.asarray(wanted).std() < PLAIN_LEVELS or likeness(there, wanted) >= MIN_LIKENESS:
         return None
-    return failed(
-        Flaw.SHOWS_NOTHING, f"where the target should be, the crop looks like something else: {part}", score=0.0
-    )
+    return failed(Flaw.SHOWS_NOTHING, f"where the target should be, the crop shows something else: {part}", score=0.0)
 
 
 def shows_whole(crop: Box, target: Box) -> bool:

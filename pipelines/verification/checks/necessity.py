@@ -100,9 +100,8 @@ async def blind_scores(case: Case, policy: Policy, limits: Necessity) -> BlindSc
     chance = guessing_rate(sample)
     tests = {"blind": limits.blind_test(chance)}
     visibility = visibility_hint(sample, case.store)
-    polled = await asyncio.gather(
-        *(_votes(policy, sample, view, images[view], k=k, test=tests.get(view), hint=visibility) for view in images)
-    )
+    polls = (_votes(policy, sample, view, images[view], k=k, test=tests.get(view), hint=visibility) for view in images)
+    polled = await asyncio.gather(*polls)
     votes_by_view = dict(zip(images, polled, strict=True))
     n_right = {view: sum(votes.n_yes for votes in rounds) for view, rounds in votes_by_view.items()}
     n_blind_asked = sum(votes.n for votes in votes_by_view["blind"]) if "blind" in votes_by_view else None

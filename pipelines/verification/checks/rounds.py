@@ -46,9 +46,8 @@ def not_blank(case: Case) -> CheckResult:
     n, n_all = sum(map(sum, has_something)), sum(map(len, shown))
     if not n_all:
         return passed("no image was shown")
-    return decided(
-        any(has_something[-1]), Flaw.SHOWS_NOTHING, f"{n} of {n_all} images are not plain", score=round(n / n_all, 4)
-    )
+    detail = f"{n} of {n_all} images are not plain"
+    return decided(any(has_something[-1]), Flaw.SHOWS_NOTHING, detail, score=round(n / n_all, 4))
 
 
 def _deviation(case: Case, image: ImageRef) -> float:
@@ -179,9 +178,8 @@ def has_a_thought(case: Case) -> CheckResult:
     """Every program has a thought before it, an answer without programs too; ``score`` is the share that has."""
     if not (rounds := case.trajectory.rounds):
         has_one = bool(case.trajectory.final_thought.strip())
-        return decided(
-            has_one, Flaw.NO_THOUGHT, "" if has_one else "no thought before the answer", score=float(has_one)
-        )
+        detail = "" if has_one else "no thought before the answer"
+        return decided(has_one, Flaw.NO_THOUGHT, detail, score=float(has_one))
     empty = [str(n) for n, turn in enumerate(rounds, 1) if not turn.thought.strip()]
     detail = f"no thought before the program of round {', '.join(empty)}" if empty else ""
     return decided(not empty, Flaw.NO_THOUGHT, detail, score=round(1 - len(empty) / len(rounds), 4))

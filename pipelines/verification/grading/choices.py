@@ -25,10 +25,8 @@ def chosen_letter(answer: str, choices: Sequence[str], question: str = "") -> st
     whole = _letter(bare(answer), choices, question) or _yes_or_no(answer, choices, question)
     if whole is not None or len(answer) > _MAX_CHARS:
         return whole
-    letters = {
-        letter for core in cores(answer, question, with_reason=False) if (letter := _letter(core, choices, question))
-    }
-    letters = letters or _distinguished(bare(answer), choices, question)
+    found = (_letter(core, choices, question) for core in cores(answer, question, with_reason=False))
+    letters = set(filter(None, found)) or _distinguished(bare(answer), choices, question)
     if not letters and len(parts := _RE.conclusion.split(bare(answer))) > 1:
         return _concluded(parts[-1], parts[:-1], choices, question)
     if not letters and len(parts := _RE.ground.split(bare(answer), maxsplit=1)) > 1:

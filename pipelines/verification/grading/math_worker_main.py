@@ -93,9 +93,8 @@ def _compare(answer: str, expected: str) -> dict[str, Any]:
     expression, expected_expression = _parsed(answer), _parsed(expected)
     if not expression or not expected_expression:
         return _failed("no expression")
-    same = verify(expected_expression, expression, float_rounding=15, strict=True, timeout_seconds=None) and _agree(
-        expression[0], expected_expression[0]
-    )
+    same = verify(expected_expression, expression, float_rounding=15, strict=True, timeout_seconds=None)
+    same = same and _agree(expression[0], expected_expression[0])
     return {"same": same, "values": [_value(expression[0]), _value(expected_expression[0])], "error": ""}
 
 

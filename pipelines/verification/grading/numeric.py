@@ -154,9 +154,8 @@ def _fraction(match: re.Match[str], rest: str) -> Quantity | None:
 
 
 def _with_unit(number: Quantity, words: str) -> Quantity | None:
-    words = (
-        re.sub(r"\\(?:text|mathrm|,|;|!| )\s*|[{}$]", "", words).strip() if words not in ("$", "US$", "R$") else words
-    )
+    if words not in ("$", "US$", "R$"):
+        words = re.sub(r"\\(?:text|mathrm|,|;|!| )\s*|[{}$]", "", words).strip()
     words = words.replace(r"\%", "%").replace(r"^\circ", "°").replace(r"\circ", "°").replace("^°", "°").strip()
     if not (words := re.sub(r"\A-(?=[a-zA-Z])", "", words)):
         return number
@@ -176,9 +175,8 @@ PER_CENT = UNITS["%"]
 OTHER_WORDS = frozenset(["in", "'", '"', "′", "″", "bar", "bars", "A", "N", "J", "F", "C"])
 """Spellings of units that are other words in a question."""
 _LONGEST_FIRST = [re.escape(name) for name in sorted(UNITS.keys() - OTHER_WORDS, key=lambda name: (-len(name), name))]
-_IN_ANY_CASE, _CASED = (
-    "|".join(name for name in _LONGEST_FIRST if (len(name) > 2) is is_long) for is_long in (True, False)
-)
+_IN_ANY_CASE = "|".join(name for name in _LONGEST_FIRST if len(name) > 2)
+_CASED = "|".join(name for name in _LONGEST_FIRST if len(name) <= 2)
 CURRENCIES, _PEOPLE, _TEMPERATURES, _GENERIC = (
     frozenset(_DATA[name]) for name in ("currencies", "people", "temperatures", "generic")
 )

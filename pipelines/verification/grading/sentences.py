@@ -178,9 +178,8 @@ def _behind_mark(
     marks = [(n, text[end - 1]) for n, (_, end) in enumerate(places[:-1], 1)]
     for n in [n for n, mark in marks if mark in ":="][:1]:
         known = _SUBJECT | _VERB | sentence.stems
-        if all(
-            w == "=" or (w.isalpha() and (w in known or stem(w) in known or in_digits(w).isdigit())) for w in words[:n]
-        ):
+        before = [word for word in words[:n] if word != "="]
+        if all(w.isalpha() and (w in known or stem(w) in known or in_digits(w).isdigit()) for w in before):
             yield n
     if words and words[0] in _PREPOSITIONS | _ADVERBS:
         for n in (n for n, mark in marks if mark == ","):

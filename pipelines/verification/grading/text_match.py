@@ -33,18 +33,16 @@ _ONE_SPELLING = str.maketrans({"‘": "'", "’": "'", "ʼ": "'", "“": '"', "�
 def same_words(answer: str, expected: str) -> bool:
     """Return whether ``answer`` is ``expected``, letter by letter, but for the spelling of what stands around it."""
     words, expected_words = _read(answer), _read(expected)
-    return bool(words) and (
-        matches(words, expected_words) or matches(_without_article(words), _without_article(expected_words))
-    )
+    pairs = ((words, expected_words), (_without_article(words), _without_article(expected_words)))
+    return bool(words) and any(matches(*pair) for pair in pairs)
 
 
 def same_text(answer: str, expected: str, question: str) -> bool:
     """Return whether an answer is ``expected``: its words, or what they are read as, or usual short forms."""
     text, expected_text = bare(answer), bare(expected)
     is_measured = same_span(expected_text, expected_text, question=question)
-    is_code = (_RE.code.search(question) and not is_measured) or (
-        wants_the_letters(question) and _RE.figures.match(expected_text)
-    )
+    is_literal = wants_the_letters(question) and _RE.figures.match(expected_text)
+    is_code = is_literal or (_RE.code.search(question) and not is_measured)
     if is_code and any(letter.isdigit() for letter in expected_text):
         codes = [_as_code(part, question) for part in (text, expected_text)]
         return codes[0] == codes[1] or (" " in codes[1] and len({_RE.spaced.sub("", code) for code in codes}) == 1)
@@ -99,9 +97,8 @@ def _as_code(text: str, question: str) -> str:
 def _is_short_form(text: str, expected: str) -> bool:
     """``St.`` for ``Street``, an address without ``https://``, ``Austen, Jane``, ``table-tennis``, ``two``."""
     if text.isascii():
-        expected = "".join(
-            letter for letter in unicodedata.normalize("NFD", expected) if not unicodedata.combining(letter)
-        )
+        letters = unicodedata.normalize("NFD", expected)
+        expected = "".join(letter for letter in letters if not unicodedata.combining(letter))
     for lead in (_RE.title, _RE.placed):  # where one of them has none
         if (lead.match(text) is None) != (lead.match(expected) is None):
             text, expected = lead.sub("", text), lead.sub("", expected)

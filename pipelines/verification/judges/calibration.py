@@ -104,11 +104,9 @@ def read_labels(path: Path, check: str) -> Labels:
 
 def label_reject(error: RowError, where: str, text: str, line: LabelLine | None = None) -> Reject:
     """A line, or what it says of a row, that cannot be used."""
-    family, check = (line.family, line.check) if line else ("", "")
-    source, row = where.rpartition(":")[0], {"line": text}
-    return reject(
-        error.reason, error.evidence, stage=STAGE, row=row, family=family, check=check, source=source, source_row=where
-    )
+    names = {"source": where.rpartition(":")[0], "source_row": where}
+    names |= {"family": line.family, "check": line.check} if line else {}
+    return reject(error.reason, error.evidence, stage=STAGE, row={"line": text}, **names)
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:

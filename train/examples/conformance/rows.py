@@ -57,10 +57,8 @@ def trained_texts(row: Row, reader: RowReader) -> Iterator[str]:
     answers = [turn for turn in rendering.turns(reader.ablated(row)) if turn.role == "assistant"]
     for turn in answers:
         if turn.trained:
-            inside = reader.layout == "inline" and turn is not answers[-1]
-            yield "".join(part.text for part in turn.parts if isinstance(part, Text)) + (
-                "\n" if inside else "<|im_end|>"
-            )
+            end = "\n" if reader.layout == "inline" and turn is not answers[-1] else "<|im_end|>"
+            yield "".join(part.text for part in turn.parts if isinstance(part, Text)) + end
 
 
 def _opened(row: Row) -> dict[str, Any]:
@@ -138,9 +136,8 @@ def _verdict(entry: IndexedRow, tokens: Tokens | RowMisfit, reader: RowReader, m
 def _check_image_tokens(row: Row, tokens: Tokens, reader: RowReader) -> None:
     """One run of image tokens per image, in order, of the length that the image's size asks for."""
     images, token = reader.processor.image_processor, reader.processor.image_token_id
-    needed = [
-        images.get_number_of_image_patches(image.height, image.width) // images.merge_size**2 for image in row["images"]
-    ]
+    n_patches = images.get_number_of_image_patches
+    needed = [n_patches(image.height, image.width) // images.merge_size**2 for image in row["images"]]
     run_lengths = [len(list(run)) for is_image, run in groupby(tokens.ids, key=token.__eq__) if is_image]
     if run_lengths != needed:
         evidence = f"it renders runs of {run_lengths} image tokens, its {len(needed)} images need {needed}"
@@ -161,13 +158,10 @@ def _check_trained(row: Row, tokens: Tokens, reader: RowReader) -> None:
         return
     read, written = "".join(trained), "".join(expected)
     start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(read, written, strict=False)))
+    found, wrote = read[start : start + 40], written[start : start + 40]
     if len(read) < len(written):
-        evidence = f"the loss mask leaves out {written[start : start + 40]!r}"
-        raise RowMisfit(Misfit.OWN_WORDS_UNTRAINED, evidence)
-    evidence = (
-        f"the loss mask trains {read[start : start + 40]!r} where the model wrote {written[start : start + 40]!r}"
-    )
-    raise RowMisfit(Misfit.OBSERVATION_TRAINED, evidence)
+        raise RowMisfit(Misfit.OWN_WORDS_UNTRAINED, f"the loss mask leaves out {wrote!r}")
+    raise RowMisfit(Misfit.OBSERVATION_TRAINED, f"the loss mask trains {found!r} where the model wrote {wrote!r}")
 
 
 def _check_end(tokens: Tokens, reader: RowReader, max_tokens: int) -> None:

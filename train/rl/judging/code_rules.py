@@ -183,11 +183,10 @@ def tool_scores(
     """
     if redline >= 0:
         raise ValueError(f"a redline's score is negative; found {redline}")
-    if judged and len(judged) != len(crossed_by_round):
-        raise ValueError(
-            f"expected a judge's score, or None, for each of {len(crossed_by_round)} rounds; found {len(judged)}"
-        )
-    pairs = zip(crossed_by_round, judged or [None] * len(crossed_by_round), strict=True)
+    n_rounds = len(crossed_by_round)
+    if judged and len(judged) != n_rounds:
+        raise ValueError(f"expected a judge's score, or None, for each of {n_rounds} rounds; found {len(judged)}")
+    pairs = zip(crossed_by_round, judged or [None] * n_rounds, strict=True)
     return tuple(redline if crossed else score or 0.0 for crossed, score in pairs)
 
 
@@ -204,9 +203,8 @@ def _crossed(turn: Round, images: Sequence[ImageRef], known_digests: set[str], f
         return [*crossed, Redline.SCRATCHPAD]
     if not observation.images:
         return crossed
-    if idle is NoopKind.SHOWS or (
-        idle is NoopKind.CUTS and all(_is_whole(crop, images) for crop in observation.images)
-    ):
+    are_whole = (_is_whole(crop, images) for crop in observation.images)
+    if idle is NoopKind.SHOWS or (idle is NoopKind.CUTS and all(are_whole)):
         return [*crossed, Redline.WHOLE_IMAGE]
     was_shown = known_digests.issuperset(image.sha256 for image in observation.images)
     return [*crossed, Redline.SAME_IMAGE] if was_shown else crossed

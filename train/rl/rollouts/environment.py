@@ -202,9 +202,8 @@ class SandboxEnvironment:
                 with span("sandbox run") as note:
                     observation = self._opened().run(code)
                     if observation.broken:
-                        raise SandboxError(
-                            f"the session is gone: {observation.status}: {observation.error or 'no reason given'}"
-                        )
+                        why = observation.error or "no reason given"
+                        raise SandboxError(f"the session is gone: {observation.status}: {why}")
                     note({"darkroom.status": str(observation.status), "darkroom.n_images": len(observation.images)})
             except SandboxError as error:
                 self.broken = f"{type(error).__name__}: {error}"
@@ -225,9 +224,8 @@ class SandboxEnvironment:
             self._session = self._group.session(seed=seed_from(prompt, self._slot))
             setup = self._protocol.setup
             if setup and not (observation := self._session.run(setup)).ok:
-                raise SandboxError(
-                    f"{self._protocol.name}'s setup: {observation.status}: {observation.error or observation.text}"
-                )
+                why = observation.error or observation.text
+                raise SandboxError(f"{self._protocol.name}'s setup: {observation.status}: {why}")
         return self._session
 
     def _shown(self, observation: Observation) -> list[Image.Image]:

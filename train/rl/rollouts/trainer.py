@@ -95,9 +95,8 @@ class SandboxGRPOTrainer(RestoresCheckpoints, EvaluatesPeriodically, RolloutGene
         size = self._settings.generations
         modes = self._method.modes(size)
         with processed_once(self._processor.image_processor):
-            batch = super()._generate_and_score_completions(
-                [_in_mode(row, modes[index % size]) for index, row in enumerate(inputs)]
-            )
+            rows = [_in_mode(row, modes[index % size]) for index, row in enumerate(inputs)]
+            batch = super()._generate_and_score_completions(rows)
         scores = self._scores.with_advantages(size, scale=self._settings.scale)
         n_kept = round(len(inputs) // size / self._settings.oversample)
         self._log_metrics(scores.group_metrics(size, keep=n_kept))
