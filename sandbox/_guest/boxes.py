@@ -113,8 +113,12 @@ class Repairs:
 
     def _fitted(self, box: Any, size: Size, call: str, *, is_rounded: bool) -> Any:
         """The box for Pillow, which takes no array: as it is where it lies inside or is none."""
-        if isinstance(box, str) or (isinstance(box, list | tuple) and any(isinstance(side, str) for side in box)):
-            raise TypeError(f"{call.partition('(')[0]} takes four numbers (x1, y1, x2, y2), not strings: {box!r:.80}")
+        for part in box if isinstance(box, list | tuple) else (box,):
+            if isinstance(part, str | list | tuple):
+                kind = "strings" if isinstance(part, str) else "pairs"
+                raise TypeError(
+                    f"{call.partition('(')[0]} takes four numbers (x1, y1, x2, y2), not {kind}: {box!r:.80}"
+                )
         sides = _numbers(box)
         if sides is None:
             return box

@@ -24,11 +24,13 @@ from darkroom.sandbox._guest.messages import note
 SHOWN = "<shown>"
 """The name, which no code can spell, of the function that shows a value."""
 _LINE = re.compile(
-    r"^([ \t]*)(?:%%?(?:time(?:it)?|prun)[ \t]+(?=[^\s-])|((?:[^\W\d]\w*[ \t]*=[ \t]*(?=!))?)([%!])[ \t]*([^\n]*))",
+    r"^([ \t]*)(?:%%?(?:time(?:it)?|prun)[ \t]+(?=[^\s-])"
+    r"|((?:[^\W\d]\w*[ \t]*=[ \t]*(?=!))?)([%!])[ \t]*((?:\\\n|[^\n])*+))",
     re.MULTILINE,
 )
 _OTHER_CELL = re.compile(r"%%(?!time|capture)")
 _SHELL_CELL = re.compile(r"%%(?:bash|sh|shell)(?: [^\n]*)?")
+_BARE = re.compile(r"^(?=(?:pip3?|conda|apt|apt-get) install )", re.MULTILINE)
 _HELP = re.compile(r"^([ \t]*)([^\W\d][\w.]*)\?{1,2}[ \t]*$", re.MULTILINE)
 _INSTALLERS = re.compile(
     r"(?:python3? -m )?(?:uv )?pip3? install\b|(?:apt|apt-get|conda|mamba) install\b|apt-get update\b"
@@ -45,7 +47,9 @@ def call_notebook(code: str) -> str:
         return f"with open({first.split()[-1]!r}, 'w') as file:\n    file.write({rest!r})"
     if _SHELL_CELL.fullmatch(first.rstrip()):
         code = "\n".join(f"!{line}" for line in rest.splitlines() if line.strip())
-    return code if _OTHER_CELL.match(code.lstrip()) else _HELP.sub(r"\1help(\2)", _LINE.sub(_called, code))
+    return (
+        code if _OTHER_CELL.match(code.lstrip()) else _HELP.sub(r"\1help(\2)", _LINE.sub(_called, _BARE.sub("!", code)))
+    )
 
 
 def _called(line: re.Match[str]) -> str:
@@ -53,7 +57,7 @@ def _called(line: re.Match[str]) -> str:
     if sign is None:
         return margin
     method = "run_line_magic" if sign == "%" else "getoutput" if target else "system"
-    rest = rest.strip(" %!\r")
+    rest = rest.replace("\\\n", " ").strip(" %!\r")
     return f"{margin}{target}get_ipython().{method}({rest!r})"
 
 

@@ -32,7 +32,7 @@ _CLOSING_TAG = re.compile(r"</(?:code|python|tool_call|tool_code|execute)>\Z", r
 FENCE_SEAM = re.compile(
     rf"^[ \t]*(`{{3,}}|~{{3,}})\s*\n[ \t]*\1[ \t]*{_LANGUAGE}[ \t\r]*\n", re.IGNORECASE | re.MULTILINE
 )
-_FENCE_LINE = re.compile(r"^[ \t]{0,9}(`{3,9}|~{3,9})[ \t]{0,9}([\w+-]{0,20})[ \t\r]{0,9}$", re.MULTILINE)
+_FENCE_LINE = re.compile(r"^[ \t]{0,9}(`{3,9}|~{3,9})[ \t]{0,9}\{?\.?([\w+-]{0,20})\}?[ \t\r]{0,9}$", re.MULTILINE)
 _LONG_STRING = re.compile(r"\"{3}|'{3}")
 TAG_SEAM = re.compile(rf"</(code|python)>[{_BLANK}]*<\1>", re.IGNORECASE)
 

@@ -146,8 +146,10 @@ def test_a_crop_beyond_the_border_is_clamped_and_reported(cell: Cell, box: Any, 
 def test_a_box_that_is_a_string_is_an_error_that_says_so(cell: Cell) -> None:
     with pytest.raises(TypeError, match="crop takes four numbers"):
         cell.run("image.crop('[1, 2, 3, 4]')")
-    with pytest.raises(TypeError, match="not strings"):
+    with pytest.raises(TypeError, match="four numbers"):
         cell.run("image.crop(['1', '2', '3', '4'])")
+    with pytest.raises(TypeError, match="four numbers"):
+        cell.run("image.crop([(1, 2), (3, 4)])")
     with pytest.raises(ValueError, match="has fractions: a box counts pixels"):
         cell.run("image.crop((0.1, 0.2, 0.3, 0.4))")
 

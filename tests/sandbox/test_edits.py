@@ -111,6 +111,7 @@ def test_two_blocks_with_nothing_between_them_run_in_order() -> None:
         ("```python\nx = 1\n```\nIt's done.", "x = 1\n"),
         ("x = 1\n```\nThis isn't code.", "x = 1\n"),
         ("```python\nx = 1\n```\nand then\n```python\nprint(x)\n```\n", "x = 1\nprint(x)\n"),
+        ("Code:\n```{python}\nx = 1\n```", "x = 1\n"),
         ("First:\n```python\nprint(1)\n```\nIt prints\n```\n1\n```\n", "print(1)\n"),
     ],
 )
@@ -135,6 +136,9 @@ def test_a_notebooks_lines_become_calls() -> None:
     assert repaired("files = !ls\ncv2.resize?")[1] == "files = get_ipython().getoutput('ls')\nhelp(cv2.resize)"
     assert repaired("%%writefile a.py\nx = '1'")[1] == "with open('a.py', 'w') as file:\n    file.write(\"x = '1'\")"
     assert repaired(">>> x = 1\n>>> print(x)\n1\n")[1] == "x = 1\nprint(x)"
+    assert repaired("pip install a\n!pip install \\\n  b\nx = 1")[1] == (
+        "get_ipython().system('pip install a')\nget_ipython().system('pip install    b')\nx = 1"
+    )
     assert error_of("%%html\n<b>").lineno == 1
 
 
