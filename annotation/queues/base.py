@@ -97,8 +97,7 @@ def _pending(exchange: TaskExchange, round: str, items: Mapping[str, MakeTask]) 
         if any(task.task_id is not None for task in tasks.get(item_id, ())):
             continue
         request = TaskRequest(round, item_id, 0, 0)
-        data = {**make(), "key": request.key(exchange.campaign.name), "gate": FORMS[round].gate(round)}
-        yield PendingTask(request, {"data": data})
+        yield PendingTask(request, {"data": {**make(), "gate": FORMS[round].gate(round)}})
 
 
 def _read_task(task: RecordTask, people: Mapping[int, Person], queue: QueueVerdicts) -> None:

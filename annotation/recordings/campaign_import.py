@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from darkroom.annotation.label_studio.protocol import ChangedTask, Person, TaskListing
@@ -14,6 +15,7 @@ from darkroom.annotation.recordings.format import RecordedTask, Recording
 from darkroom.annotation.rounds.campaign import Campaign, annotation_digest
 from darkroom.annotation.rounds.image_pool import POOL, reject_item, require_size
 from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.journal_file import TaskRequest
 from darkroom.annotation.rounds.submissions import ROUNDS
 from darkroom.annotation.rounds.sync import Say, Sync
 from darkroom.annotation.rounds.tables import RECORDED, AnnotationStages
@@ -29,6 +31,19 @@ from darkroom.pipelines.storage.workspace import Workspace
 RECORDED_POOL = replace(POOL, partition=RECORDED)
 _FIRST_UNRECORDED = 2**48
 """Tasks that the recording does not have get numbers from here on."""
+
+
+class RecordedJournal(Journal):
+    """Keys tasks as recordings do, by what they ask for."""
+
+    seed = 0
+
+    def __init__(self, folder: Path, campaign: Campaign) -> None:
+        super().__init__(folder)
+        self._campaign = campaign
+
+    def _new_key(self, request: TaskRequest) -> str:
+        return request.key(self._campaign.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +73,12 @@ class RecordedCampaign:
         outcome = Outcome(rows, rejects, len(self.recording.images))
         return run_stage(self.workspace.tables, RECORDED_POOL, PoolImage, inputs=inputs, perform=lambda: outcome)
 
-    def replay(self, journal: Journal, *, say: Say = print) -> SyncCounts:
+    def replay(self, journal: RecordedJournal, *, say: Say = print) -> SyncCounts:
         """Sync until nothing new arrives. Raises ``TableMissing`` without its pool."""
         pool = self.workspace.tables.read(RECORDED_POOL, PoolImage)
         imported = journal.task_ids([task.key for task in self.recording.tasks])
         server = RecordedServer(self.recording, handed_out=imported.values())
-        terms = {task.key: task.terms for task in self.recording.tasks if task.terms is not None}
+        terms = {task.key: task.terms for task in self.recording.tasks}
         sync = Sync(journal, server, self.campaign, say=say, recorded_terms=terms)
         total = SyncCounts()
         while True:
@@ -75,7 +90,7 @@ class RecordedCampaign:
 
     @contextmanager
     def stages(self, *, say: Say = print) -> Iterator[AnnotationStages]:
-        with Journal(self.workspace.annotation / RECORDED / self.campaign.name) as journal:
+        with RecordedJournal(self.workspace.annotation / RECORDED / self.campaign.name, self.campaign) as journal:
             self.replay(journal, say=say)
             annotators = self.recording.annotators
             yield AnnotationStages(self.workspace, self.campaign, journal, self._place_of, RECORDED, annotators)

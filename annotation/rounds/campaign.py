@@ -69,8 +69,8 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
     language: str = "en"
     """The guide that people see; one of ``annotation/label_studio/GUIDE*.md``."""
     seed: int = 0
-    """Which records people check twice or with a planted error. `init` draws one. With 0, as in campaigns of earlier
-    versions, whoever has this program can compute the choice."""
+    """Which records people check twice or with a planted error. `init` draws one; with 0, as in campaigns of earlier
+    versions, the journal's secret is used for it."""
 
     @pydantic.field_validator("language")
     @classmethod
@@ -78,6 +78,10 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
         if language not in GUIDES:
             raise ValueError(f"there is no guide in {language!r}; choose from {', '.join(GUIDES)}")
         return language
+
+    def seeded(self, secret: int) -> Campaign:
+        """The campaign with ``secret`` in place of a missing seed: with 0 people could compute the choice."""
+        return self if self.seed else self.model_copy(update={"seed": secret})
 
     @staticmethod
     def write(template: Path, path: Path) -> None:

@@ -2,12 +2,14 @@
 
 One SQLite file in the campaign's folder. A *request* (one round of one item; table ``demands``) is stored before its
 task goes to the server, so that a sync interrupted in between finds the task by its ``key`` and imports nothing twice.
+A key is random: one that is computed from a request would tell whoever reads it whether the task has a planted error.
 A *version* (table ``revisions``) is one state of one annotation, as the server returned it; nothing is overwritten.
 Record states are derived (``annotation/rounds/state_machine.py``), never stored; what they are judged by is: the
 *terms* of a request, and the roles that the signer of a version had from the hand-out of its task on.
 """
 
 import json
+import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -50,16 +52,29 @@ _ROLES = """
 class Journal(JournalFile):
     """The journal of one campaign. Use it as a context manager."""
 
-    def request(
-        self, requests: Iterable[TaskRequest], *, campaign: str, terms: Mapping[TaskRequest, Terms] = NOTHING
-    ) -> None:
-        """Store requests with their ``terms``; existing ones stay unchanged."""
-        rows = [(each.key(campaign), *each, terms[each].digest if each in terms else "") for each in requests]
-        marks = ", ".join("?" * (len(TaskRequest._fields) + 2))
-        statement = f"insert or ignore into demands(key, {REQUEST_COLUMNS}, terms) values ({marks})"
+    def request(self, requests: Iterable[TaskRequest], *, terms: Mapping[TaskRequest, Terms] = NOTHING) -> list[str]:
+        """Store requests with their ``terms``; existing ones stay unchanged. Returns the keys of their tasks."""
         with self.transaction():
             self._add_terms(set(terms.values()))
-            self._db.executemany(statement, rows)
+            return [self._request(each, terms[each].digest if each in terms else "") for each in requests]
+
+    def _request(self, request: TaskRequest, terms: str) -> str:
+        same, values = "(round, item_id, attempt, serial, gold)", (*request[:4], request.planted_error)
+        key = self._value(f"select key from demands where {same} = (?, ?, ?, ?, ?) order by seq desc", *values)
+        if key is None:
+            key = self._new_key(request)
+            marks = ", ".join("?" * (len(request) + 2))
+            insert = f"insert into demands(key, {REQUEST_COLUMNS}, terms) values ({marks})"
+            self._db.execute(insert, (key, *request, terms))
+        return str(key)
+
+    def _new_key(self, request: TaskRequest) -> str:
+        return secrets.token_hex(10)
+
+    @property
+    def seed(self) -> int:
+        """The secret seed of a campaign whose file has none."""
+        return int(self._value("select seed from secret"))
 
     def put_in_force(self, round: str, terms: Terms) -> Terms | None:
         """Store the terms of tasks that are handed out from now on; returns the earlier ones if they differ."""

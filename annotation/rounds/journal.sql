@@ -4,6 +4,7 @@
 -- if unknown. tasks.is_lost: a finished task that the server lost. retired: an unfinished one, handed out again. revisions.roles: of the signer from
 -- hand-out to submission, null until accounts are pulled. roles: every role that an account had; last_demand is the last
 -- one handed out before it changed, null for the role of today. in_force: the terms of tasks handed out now.
+-- secret: stands in for the seed of a campaign without one; it never leaves this file.
 -- touched: items whose work changed since the last complete sync, kept by triggers. progress: where records stood then.
 create table if not exists projects(
     round text primary key, project_id integer not null, last_task integer not null, watermark text not null);
@@ -40,6 +41,7 @@ create table if not exists terms(digest text primary key, raw text not null);
 create table if not exists in_force(round text primary key, terms text not null);
 create index if not exists tasks_unready on tasks(key) where not is_ready;
 create index if not exists demands_without_terms on demands(round) where terms = '';
+create table if not exists secret(only_row integer primary key check (only_row = 1), seed integer not null);
 create table if not exists touched(item_id text primary key) without rowid;
 create table if not exists progress(item_id text primary key, stage text not null, round text not null) without rowid;
 create trigger if not exists demand_touches after insert on demands begin

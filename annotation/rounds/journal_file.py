@@ -2,9 +2,10 @@
 
 import fcntl
 import json
+import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
@@ -16,7 +17,7 @@ from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.storage_errors import sqlite_mend
 
 REQUEST_COLUMNS = "round, item_id, attempt, serial, base_annotation, base_revision, gold, overlap, n_wanted, bases"
-SCHEMA = 3
+SCHEMA = 4
 """Of the file (``pragma user_version``); 0 is a file of a version before terms, or a new one."""
 TABLES = Path(__file__).with_name("journal.sql").read_text(encoding="utf-8")
 _STEPS = {
@@ -31,6 +32,7 @@ _STEPS = {
         "alter table demands add column bases text not null default ''",
     ),
     2: ("delete from settled",),  # no changes were noted yet: the states of all records are derived once
+    3: (),  # the secret
 }
 """From each schema to the next; missing tables are created anyway."""
 _MAX_KEYS = 500
@@ -57,7 +59,7 @@ class TaskRequest(NamedTuple):
     """After a round that several people judged: JSON of [annotation, version] of all but the first."""
 
     def key(self, campaign: str) -> str:
-        """The name of its task on the server; opaque to annotators."""
+        """The name of its task in recordings. On a server a task has a random one: people could compute this."""
         return digest([campaign, self.round, self.item_id, self.attempt, self.serial, self.planted_error])[:20]
 
 
@@ -184,6 +186,8 @@ class JournalFile:
 def open_journal(path: Path) -> sqlite3.Connection:
     """Open the database and bring it to today's schema. Raises ``AnnotationError`` for a damaged or newer file."""
     try:
+        with suppress(OSError):  # an existing file, or one that SQLite cannot create either
+            path.touch(mode=0o600, exist_ok=False)
         database = sqlite3.connect(path, timeout=60, isolation_level=None)
         database.execute("pragma journal_mode=wal")
         database.execute("pragma synchronous=full")
@@ -224,4 +228,5 @@ def _migrate(database: sqlite3.Connection) -> None:
             database.execute(statement)
         if version == 0:
             database.execute("insert into roles(person_id, role) select person_id, role from people")
+        database.execute("insert or ignore into secret values (1, ?)", (secrets.randbelow(2**53),))
         database.execute(f"pragma user_version = {SCHEMA}")

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,13 +10,16 @@ from darkroom.annotation.label_studio.forms import CATEGORIES, REASONS
 from darkroom.annotation.label_studio.protocol import NOTHING
 from darkroom.annotation.rounds.campaign import Campaign, Terms, terms_of
 from darkroom.annotation.rounds.journal import Journal
-from darkroom.annotation.rounds.journal_file import TaskRequest
-from darkroom.annotation.rounds.planted_errors import is_selected, plant
+from darkroom.annotation.rounds.journal_file import RecordTask, TaskRequest
+from darkroom.annotation.rounds.planted_errors import ERRORS, is_selected, plant
 from darkroom.annotation.rounds.submissions import ROUNDS, ImageRules, Record, RecordFields, RecordState
 from darkroom.annotation.rounds.task_exchange import PendingTask
 from darkroom.pipelines.records import PoolImage
 from darkroom.pipelines.records.geometry import Box
 
+N_RESERVED = 2
+"""Annotations that every check has from the start, like one with a planted error, which excludes author and checker:
+Label Studio serves the tasks with most annotations first."""
 PREFILLED = "the record"
 PRE_ANNOTATED = "**A model filled this in.** Check every box and every word, or write something better."
 Prediction = Mapping[str, Any]
@@ -30,50 +33,65 @@ def pending_tasks(
     campaign: Campaign,
     *,
     pre_annotations: Mapping[str, Prediction] = NOTHING,
-    recorded_terms: Mapping[str, Terms] = NOTHING,
+    recorded_terms: Mapping[str, Terms | None] = NOTHING,
 ) -> Iterator[PendingTask]:
     """The tasks that records wait for and that were not handed out, under the terms of their request, or today's."""
+    staff = [person.person_id for person in journal.people().values() if person.role == "admin"]
     frozen, today = journal.terms(), {round: terms_of(campaign, round) for round in ROUNDS}
     for record in records:
         stored = {task.request.key(campaign.name): task for task in record.tasks}
-        for request, state in _next_requests(campaign, record):
+        for request, state in _next_requests(campaign, record, recorded_terms):
             key = request.key(campaign.name)
-            if key in stored and stored[key].task_id is not None:
+            before = stored.get(key)
+            if before is not None and before.task_id is not None:
                 continue
-            stored_terms = frozen.get(stored[key].terms) if key in stored else None
-            terms = stored_terms or recorded_terms.get(key) or today[request.round]
-            drafted = pre_annotations.get(record.item.image.sha256)
-            task = record_task(key, record.item, state, round=request.round, terms=terms, pre_annotation=drafted)
-            yield PendingTask(terms.asked(request), task, terms)
+            terms = (before and frozen.get(before.terms)) or recorded_terms.get(key) or today[request.round]
+            n_excluded = before.request.overlap - before.request.n_wanted if before else N_RESERVED
+            if request.round == "cross_check" and len(state.excluded) < n_excluded:
+                state = replace(state, judges=[*state.judges, *staff[:1]])
+            drafted, asked = pre_annotations.get(record.item.image.sha256), terms.asked(request)
+            task = record_task(record.item, state, round=request.round, terms=terms, pre_annotation=drafted)
+            yield PendingTask(asked._replace(overlap=asked.n_wanted + len(state.excluded)), task, terms)
 
 
-def _next_requests(campaign: Campaign, record: Record) -> Iterator[tuple[TaskRequest, RecordState]]:
-    """The round the record waits for; parallel to an acceptance, a check of the record with a planted error."""
-    item, _, state = record
+def _next_requests(
+    campaign: Campaign, record: Record, recorded: Container[str]
+) -> Iterator[tuple[TaskRequest, RecordState]]:
+    """The round the record waits for; parallel to an acceptance, a check of the record with a planted error, which no
+    one gets who has seen the record. One that was handed out, or is ``recorded``, stays of its kind."""
+    item, tasks, state = record
     if state.stage != "waiting":
         return
     waiting = state.next_request or record.current_task.request
     yield waiting, state
     if waiting.round != "accept" or waiting.attempt or waiting.serial or state.fields is None:
         return
-    if is_selected(item.image.sha256, campaign.name, campaign.gold_share, seed=campaign.seed):
+    request = waiting._replace(round="cross_check", n_wanted=1, bases="")
+    stored = {task.request.planted_error for task in tasks}
+    kinds = [e for e in ERRORS if e in stored or request._replace(planted_error=e).key(campaign.name) in recorded]
+    if kinds or is_selected(item.image.sha256, campaign.name, campaign.gold_share, seed=campaign.seed):
         seed = f"{campaign.name} {item.image.sha256}" + (f" {campaign.seed}" if campaign.seed else "")
-        planted = plant(state.fields, (item.image.width, item.image.height), seed=seed)
+        planted = plant(state.fields, (item.image.width, item.image.height), seed=seed, errors=kinds or ERRORS)
         if planted is not None:
             experts = {verdict.person_id for verdict in state.verdicts}
-            judges = [person for person in state.judges if person not in experts]
+            judges = [person for person in (*state.judges, *_checkers(tasks)) if person not in experts]
             altered = replace(state, fields=planted.fields, judges=judges)
-            request = waiting._replace(round="cross_check", planted_error=planted.kind, bases="")
-            yield request._replace(n_wanted=1, overlap=1 + len(altered.excluded)), altered
+            yield request._replace(planted_error=planted.kind), altered
+
+
+def _checkers(tasks: Iterable[RecordTask]) -> list[int]:
+    """Everybody who was served a check and skipped it or submitted something, valid or not."""
+    raws = (version.raw for task in tasks if task.request.round == "cross_check" for version in task.versions)
+    signed = (raw.get("completed_by") for raw in raws if raw.get("result") or raw.get("was_cancelled"))
+    return [person for person in signed if isinstance(person, int)]
 
 
 def record_task(
-    key: str, item: PoolImage, state: RecordState, *, round: str, terms: Terms, pre_annotation: Prediction | None = None
+    item: PoolImage, state: RecordState, *, round: str, terms: Terms, pre_annotation: Prediction | None = None
 ) -> dict[str, Any]:
     """The task of a round, which the server's gate reads; ``pre_annotation`` is for the first round."""
     image = item.image
     data: dict[str, Any] = {
-        "key": key,
         "image": f"/darkroom/images/{item.shown.sha256}",
         "gate": ImageRules.of(terms, image.width, image.height).gate(round),
     }

@@ -78,13 +78,14 @@ class StateMachine:
         valid: dict[int, Accepted] = {}
         void: list[Accepted] = []
         n_wanted, n_entered = state.n_missing, 0
+        staff = {number for number, person in self.people.items() if person.role == "admin"}
         for annotation in read.annotations:
             raw = annotation.version.raw
             if raw.get("was_cancelled"):
                 state.skipped_by.append(email_of(raw.get("completed_by"), self.people))
                 continue
             # empty ones are reserved by the import; a task handed out again excludes who answered it before
-            excluded = {*state.authors, *state.judges, *(valid if n_wanted > 1 else ())}
+            excluded = {*staff, *state.authors, *state.judges, *(valid if n_wanted > 1 else ())}
             if raw.get("result") == [] and raw.get("completed_by") in excluded:
                 continue
             n_entered += 1

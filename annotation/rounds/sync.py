@@ -37,7 +37,7 @@ class Sync:
     pre_annotations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Predictions of a policy for the first round, by the image's sha256."""
     say: Say = print
-    recorded_terms: Mapping[str, Terms] = field(default_factory=dict)
+    recorded_terms: Mapping[str, Terms | None] = field(default_factory=dict)
     """Terms of a recording's tasks, by key."""
 
     def run(self, pool: Sequence[PoolImage], *, reset_forms: bool = False, recreate: bool = False) -> SyncCounts:
@@ -58,9 +58,9 @@ class Sync:
 
     def _hand_out(self, pool: Sequence[PoolImage], exchange: TaskExchange, counts: SyncCounts) -> None:
         """Derive the states of changed records only, unless an input of all records changed."""
-        images, people = sorted(item.image.sha256 for item in pool), self.journal.people().values()
-        campaign = self.campaign.model_dump(mode="json")
-        inputs = digest([[list(person) for person in people], images, campaign, annotation_digest()])
+        images, people = sorted(item.image.sha256 for item in pool), [*map(list, self.journal.people().values())]
+        campaign = self.campaign.seeded(self.journal.seed)
+        inputs = digest([people, images, campaign.model_dump(mode="json"), annotation_digest()])
         complete = self.journal.synced != inputs
         changed = set() if complete else self.journal.changed()
         if not complete and not changed:
@@ -69,7 +69,7 @@ class Sync:
         selected = pool if complete else [item for item in pool if item.image.sha256 in changed]
         records = _noted(record_states(selected, self.journal, self.campaign, changed=not complete), stages)
         drafts, terms = self.pre_annotations, self.recorded_terms
-        pending = pending_tasks(records, self.journal, self.campaign, pre_annotations=drafts, recorded_terms=terms)
+        pending = pending_tasks(records, self.journal, campaign, pre_annotations=drafts, recorded_terms=terms)
         while batch := list(islice(pending, BATCH)):
             counts.imported.update(exchange.push(batch))
             n_tasks = counts.imported.total()
@@ -80,7 +80,7 @@ class Sync:
         """From here on tasks go out under today's rules; those that are out keep theirs."""
         changed: dict[str, list[str]] = {}
         for round in ROUNDS:
-            today = terms_of(self.campaign, round)
+            today = terms_of(self.campaign.seeded(self.journal.seed), round)
             exchange.freeze_old_terms(round, today)
             before = self.journal.put_in_force(round, today)
             if before is not None:
@@ -183,7 +183,7 @@ class SyncPreview:
 
 def preview_sync(journal: Journal, campaign: Campaign, pool: Sequence[PoolImage]) -> SyncPreview:
     """Preview a sync of the campaign with this ``pool``, without asking the server."""
-    preview = SyncPreview()
+    preview, campaign = SyncPreview(), campaign.seeded(journal.seed)
     frozen, today = journal.terms(), {round: terms_of(campaign, round) for round in ROUNDS}
 
     def counted(records: Iterable[Record]) -> Iterator[Record]:

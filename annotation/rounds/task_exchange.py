@@ -84,7 +84,9 @@ class TaskExchange:
     def push(self, pending: Sequence[PendingTask]) -> dict[str, int]:
         """Store the requests durably, then import their tasks; returns the number of tasks by round."""
         terms = {task.request: task.terms for task in pending if task.terms is not None}
-        self.journal.request((task.request for task in pending), campaign=self.campaign.name, terms=terms)
+        keys = self.journal.request((task.request for task in pending), terms=terms)
+        for key, named in zip(keys, pending, strict=True):
+            named.task["data"]["key"] = key
         by_round = by_key((task.request.round, task) for task in pending)
         for round, tasks in by_round.items():
             self._import(round, tasks)
@@ -153,7 +155,7 @@ class TaskExchange:
             raise AnnotationError(
                 f"{len(pending)} tasks were sent to project {project.project_id}, {len(task_ids)} arrived; sync again"
             )
-        keys = [task.request.key(self.campaign.name) for task in pending]
+        keys = [task.task["data"]["key"] for task in pending]
         data = {key: digest(task.task["data"]) for key, task in zip(keys, pending, strict=True)}
         self.journal.add_tasks(project.project_id, zip(keys, task_ids, strict=True), data=data)
         self.journal.set_project(round, project._replace(last_task=max(project.last_task, *task_ids)))

@@ -63,8 +63,7 @@ class Desk:
         state = self.state()
         assert state.next_request is not None, f"nothing is wanted: {state}"
         demand = self.terms.asked(state.next_request) if self.terms else state.next_request
-        self.journal.request([demand], campaign="test", terms={demand: self.terms} if self.terms else {})
-        key = demand.key("test")
+        [key] = self.journal.request([demand], terms={demand: self.terms} if self.terms else {})
         task_id = len(self._tasks) + 1
         self._tasks[key] = task_id
         self.journal.add_tasks(9, [(key, task_id)])

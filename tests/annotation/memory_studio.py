@@ -20,6 +20,7 @@ class Task:
     overlap: int
     annotations: list[dict[str, Any]]
     updated_at: datetime
+    predictions: Sequence[Mapping[str, Any]] = ()
 
     @property
     def n_annotations(self) -> int:
@@ -85,6 +86,7 @@ class MemoryStudio(OpenStudio):
             numbers.append(self.n_made)
             overlap = self.projects[project_id][1]
             made = self.tasks[self.n_made] = Task(project_id, dict(task["data"]), overlap, [], self.clock)
+            made.predictions = task.get("predictions", ())
             for seat in task.get("annotations", ()):
                 made.annotations.append({**seat, "id": self._next(), "was_cancelled": False, "lead_time": None})
         return numbers

@@ -31,7 +31,7 @@ def handed_out(round: str) -> dict[str, Any]:
     terms = terms_of(Campaign(), round)
     return {
         "id": 3,
-        **record_task("key", PoolImage(IMAGE, "ours", "a.jpg", "CC0-1.0"), state, round=round, terms=terms),
+        **record_task(PoolImage(IMAGE, "ours", "a.jpg", "CC0-1.0"), state, round=round, terms=terms),
     }
 
 

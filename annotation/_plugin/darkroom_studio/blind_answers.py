@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from darkroom_studio.identity import user_of
-from darkroom_studio.validation import answer_problem, is_blind_first, read_body, served_task
+from darkroom_studio.validation import answer_problem, is_blind_first, read_body, served_task, without_key
 from django.db import connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from tasks.models import Task
@@ -43,10 +43,9 @@ def settle(task_id: int, user: Any, answer: str) -> str:
 
 def task_for(user: Any, task: dict[str, Any]) -> dict[str, Any]:
     """A task of the API as this person gets it."""
-    data = task.get("data")
-    if not isinstance(data, dict) or not is_blind_first(data.get("gate")):
-        return task
-    return served_task(task, settled_answer(task["id"], user))
+    task = without_key(task)
+    gate = task["data"].get("gate") if isinstance(task.get("data"), dict) else None
+    return served_task(task, settled_answer(task["id"], user)) if is_blind_first(gate) else task
 
 
 def answer(request: HttpRequest, pk: int) -> HttpResponse:

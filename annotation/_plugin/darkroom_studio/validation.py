@@ -97,6 +97,14 @@ def is_blind_first(rules: Any) -> bool:
     return isinstance(rules, Mapping) and rules.get("kind") == "cross_check" and rules.get("blind_first") is True
 
 
+def without_key(task: Mapping[str, Any]) -> dict[str, Any]:
+    """A task without the key by which a sync finds it: earlier versions computed it from what a task is for."""
+    data = task.get("data")
+    if not isinstance(data, dict) or not isinstance(data.get("gate"), dict):
+        return dict(task)  # another team's
+    return {**task, "data": {name: value for name, value in data.items() if name != "key"}}
+
+
 def served_task(task: Mapping[str, Any], settled: str) -> dict[str, Any]:
     """A blind-first task as its checker gets it; ``settled`` is empty before they have answered."""
     data = {**task["data"], OWN_ANSWER: settled}

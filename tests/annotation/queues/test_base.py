@@ -19,9 +19,8 @@ from tests.annotation.desk import ADMIN, ANN, EVE, FAY, PEOPLE, choice, text
 def journal(tmp_path: Path) -> Journal:
     journal = Journal(tmp_path)
     journal.set_people(PEOPLE)
-    demand = TaskRequest("review", "row", 0, 0)
-    journal.request([demand, TaskRequest("verify", "row", 0, 0)], campaign="c")
-    journal.add_tasks(9, [(demand.key("c"), 1), (TaskRequest("verify", "row", 0, 0).key("c"), 2)])
+    review, verify = journal.request([TaskRequest("review", "row", 0, 0), TaskRequest("verify", "row", 0, 0)])
+    journal.add_tasks(9, [(review, 1), (verify, 2)])
     return journal
 
 

@@ -274,11 +274,11 @@ def test_the_bundled_recording_is_about_images_that_the_demo_makes() -> None:
 
 def test_the_bundled_recording_holds_what_a_campaign_has(tmp_path: Path) -> None:
     """Its images are taken as there: that they are is the demo's to show."""
-    from darkroom.annotation.recordings.campaign_import import RecordedServer
+    from darkroom.annotation.recordings.campaign_import import RecordedJournal, RecordedServer
     from darkroom.annotation.rounds.sync import Sync, record_states
 
     bundled = read_recording(BUNDLED)
-    with Journal(tmp_path / "journal") as journal:
+    with RecordedJournal(tmp_path / "journal", bundled.campaign) as journal:
         server = RecordedServer(bundled)
         sync = Sync(journal, server, bundled.campaign, say=lambda text: None)
         while sync.run(bundled.images).imported or not server.is_exhausted:

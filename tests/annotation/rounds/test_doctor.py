@@ -121,7 +121,7 @@ def test_a_changed_overlap_is_set_again(team: Team) -> None:
     team.studio.tasks[task].overlap = 1
     assert "another number of annotations" in examine(team).sentences[0]
     repair(team)
-    assert team.studio.tasks[task].overlap == 2
+    assert team.studio.tasks[task].overlap == 3
 
 
 def test_a_submission_under_a_clock_that_was_wrong_by_hours_comes_in(team: Team) -> None:

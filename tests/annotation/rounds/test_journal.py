@@ -24,7 +24,7 @@ def journal(tmp_path: Path) -> Journal:
 
 def test_a_demand_is_entered_once(journal: Journal) -> None:
     for _ in range(2):
-        journal.request([demand(), demand("b")], campaign="c")
+        journal.request([demand(), demand("b")])
     assert [item for item, _ in journal.record_tasks(ROUNDS)] == ["a", "b"]
 
 
@@ -32,16 +32,29 @@ def test_a_request_is_complete_with_one_annotation() -> None:
     assert (demand().overlap, demand().n_wanted) == (1, 1)
 
 
-def test_keys_differ_with_everything_and_say_nothing() -> None:
-    demands = [demand(), demand("b"), demand(round="accept"), demand(serial=1), demand(gold="wrong_answer")]
-    keys = {one.key("c") for one in demands} | {demand().key("other")}
-    assert len(keys) == 6
-    assert all(len(key) == 20 and "gold" not in key for key in keys)
+DEMANDS = [demand(), demand("b"), demand(round="accept"), demand(serial=1), demand(gold="wrong_answer")]
+
+
+def test_keys_are_random_and_kept(journal: Journal, tmp_path: Path) -> None:
+    keys = journal.request(DEMANDS)
+    assert len({*keys}) == len(DEMANDS)
+    assert journal.request(DEMANDS) == keys
+    assert Journal(tmp_path).request(DEMANDS) == keys, "over restarts"
+    assert not {*keys} & {*Journal(tmp_path / "another").request(DEMANDS)}
+    assert not {*keys} & {one.key("c") for one in DEMANDS}
+
+
+def test_names_in_recordings_differ_with_everything() -> None:
+    assert len({one.key("c") for one in DEMANDS} | {demand().key("other")}) == 6
+
+
+def test_the_secret_is_drawn_once_in_a_file_for_its_owner_only(journal: Journal, tmp_path: Path) -> None:
+    assert journal.seed == Journal(tmp_path).seed != Journal(tmp_path / "another").seed
+    assert journal.path.stat().st_mode & 0o777 == 0o600
 
 
 def test_of_two_tasks_with_one_key_the_first_counts(journal: Journal) -> None:
-    journal.request([demand()], campaign="c")
-    key = demand().key("c")
+    [key] = journal.request([demand()])
     journal.add_tasks(9, [(key, 1)])
     journal.add_tasks(9, [(key, 2)])
     [(_, [work])] = journal.record_tasks(ROUNDS)
@@ -49,8 +62,8 @@ def test_of_two_tasks_with_one_key_the_first_counts(journal: Journal) -> None:
 
 
 def test_every_state_of_an_annotation_is_kept_and_the_same_one_once(journal: Journal) -> None:
-    journal.request([demand()], campaign="c")
-    journal.add_tasks(9, [(demand().key("c"), 1)])
+    [key] = journal.request([demand()])
+    journal.add_tasks(9, [(key, 1)])
     states = [{"id": 5, **RAW}, {"id": 5, **RAW, "created_ago": "2 minutes"}, {"id": 5, **RAW, "lead_time": 2.0}]
     added = [journal.add_versions(1, [state]) for state in states]
     assert added == [1, 0, 1]
@@ -59,8 +72,8 @@ def test_every_state_of_an_annotation_is_kept_and_the_same_one_once(journal: Jou
 
 
 def test_what_is_gone_from_the_server_does_not_count_and_may_come_back(journal: Journal) -> None:
-    journal.request([demand()], campaign="c")
-    journal.add_tasks(9, [(demand().key("c"), 1)])
+    [key] = journal.request([demand()])
+    journal.add_tasks(9, [(key, 1)])
     journal.add_versions(1, [{"id": 5, **RAW}])
     journal.add_versions(1, [])
     assert [len(work.versions) for _, works in journal.record_tasks(ROUNDS) for work in works] == [0]
@@ -69,9 +82,9 @@ def test_what_is_gone_from_the_server_does_not_count_and_may_come_back(journal: 
 
 
 def test_a_forgotten_project_keeps_what_was_submitted(journal: Journal) -> None:
-    journal.request([demand("a"), demand("b")], campaign="c")
+    first, second = journal.request([demand("a"), demand("b")])
     journal.set_project("annotate", RoundProject(9))
-    journal.add_tasks(9, [(demand("a").key("c"), 1), (demand("b").key("c"), 2)])
+    journal.add_tasks(9, [(first, 1), (second, 2)])
     journal.add_versions(1, [{"id": 5, **RAW}])
     journal.forget_project("annotate")
     assert journal.project("annotate") is None
@@ -96,7 +109,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
 
 
 def test_what_fails_in_between_leaves_nothing(journal: Journal) -> None:
-    journal.request([demand()], campaign="c")
+    journal.request([demand()])
     before = journal.fingerprint
     with pytest.raises(KeyError), journal.transaction():
         journal.add_versions(1, [{"id": 5, **RAW}, RAW])
@@ -110,6 +123,6 @@ def test_entering_in_any_order_any_number_of_times_gives_one_row_per_demand(
 ) -> None:
     with Journal(tmp_path_factory.mktemp("journal")) as journal:
         for item, serial in entered:
-            journal.request([demand(item, serial=serial)], campaign="c")
+            journal.request([demand(item, serial=serial)])
         found = {(item, work.request.serial) for item, works in journal.record_tasks(ROUNDS) for work in works}
         assert found == set(entered)

@@ -40,8 +40,8 @@ def test_a_prediction_reads_as_the_record_that_it_was_made_from() -> None:
     ],
 )
 def test_a_task_shows_what_its_round_needs_and_no_name(round: str, seats: list[int], shown: set[str]) -> None:
-    task = record_task("key", ITEM_OF_POOL, waiting(round), round=round, terms=TERMS)
-    assert set(task["data"]) == {"key", "image", "gate"} | shown
+    task = record_task(ITEM_OF_POOL, waiting(round), round=round, terms=TERMS)
+    assert set(task["data"]) == {"image", "gate"} | shown
     assert task["data"]["gate"].items() >= ImageRules.of(TERMS, *SIZE).gate(round).items()
     assert [one["completed_by"] for one in task.get("annotations", [])] == seats
     assert all(one["ground_truth"] is False and one["result"] == [] for one in task.get("annotations", []))
@@ -52,7 +52,7 @@ def test_a_rework_says_why_and_not_who() -> None:
     event = AnnotationEvent(
         "cross_check", 0, "bob@example.com", "", 1.0, "reject", ("too_easy",), "look *again*", "41", False, (), 3, 4
     )
-    task = record_task("key", ITEM_OF_POOL, waiting("rework", history=[event]), round="rework", terms=TERMS)
+    task = record_task(ITEM_OF_POOL, waiting("rework", history=[event]), round="rework", terms=TERMS)
     assert "Answerable without looking closer" in task["data"]["reasons"]
     assert "look \\*again\\*" in task["data"]["reasons"]
     assert "bob" not in str(task)
@@ -62,12 +62,10 @@ def test_a_rework_says_why_and_not_who() -> None:
 
 def test_a_policys_record_is_a_prediction_of_the_first_round_only() -> None:
     written = {"model_version": "policy qwen", "result": []}
-    first = record_task("k", ITEM_OF_POOL, RecordState(ITEM), round="annotate", terms=TERMS, pre_annotation=written)
+    first = record_task(ITEM_OF_POOL, RecordState(ITEM), round="annotate", terms=TERMS, pre_annotation=written)
     assert first["predictions"] == [written]
     assert "A model filled this in" in first["data"]["rules"]
-    later = record_task(
-        "k", ITEM_OF_POOL, waiting("cross_check"), round="cross_check", terms=TERMS, pre_annotation=written
-    )
+    later = record_task(ITEM_OF_POOL, waiting("cross_check"), round="cross_check", terms=TERMS, pre_annotation=written)
     assert later["predictions"][0]["model_version"] == "the record"
 
 

@@ -60,7 +60,7 @@ def test_a_view_is_stored_beside_the_original(workspace: Workspace, item: PoolIm
     assert item.view.parent == item.image.sha256
     assert (item.view.width, item.view.height) == shown_size(*SIZE) == (8838, 5656)
     assert workspace.images.open(item.view).size == shown_size(*SIZE)
-    task = record_task("key", item, RecordState(item.image.sha256), round="annotate", terms=TERMS)
+    task = record_task(item, RecordState(item.image.sha256), round="annotate", terms=TERMS)
     assert task["data"]["image"].endswith(item.view.sha256)
     assert (task["data"]["gate"]["width"], task["data"]["gate"]["height"]) == SIZE
     assert "10,000 × 6,400 pixels.** You see it reduced to 8,838 × 5,656." in task["data"]["rules"]

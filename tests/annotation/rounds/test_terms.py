@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from darkroom.annotation import AnnotationError
-from darkroom.annotation.recordings.campaign_import import RecordedServer
+from darkroom.annotation.recordings.campaign_import import RecordedJournal, RecordedServer
 from darkroom.annotation.recordings.format import Recording, record as recorded
 from darkroom.annotation.rounds.campaign import Campaign, Terms
 from darkroom.annotation.rounds.journal import Journal
@@ -150,8 +150,8 @@ def test_a_recording_replays_under_the_terms_and_roles_of_its_tasks(team: Team, 
     assert (before.round, len(before.history)) == ("rework", 2)
     file = recorded(team.journal, team.campaign, POOL, note="").model_dump(mode="json")
     recording = Recording.model_validate(file)
-    with Journal(tmp_path / "replayed") as journal:
-        server, terms = RecordedServer(recording), {task.key: task.terms for task in recording.tasks if task.terms}
+    with RecordedJournal(tmp_path / "replayed", recording.campaign) as journal:
+        server, terms = RecordedServer(recording), {task.key: task.terms for task in recording.tasks}
         sync = Sync(journal, server, recording.campaign, say=team.said.append, recorded_terms=terms)
         while sync.run(POOL).imported or not server.is_exhausted:
             pass

@@ -202,7 +202,7 @@ def check_results(workspace: Workspace, studio: LabelStudioClient, numbers: dict
         stages = AnnotationStages(workspace, campaign, journal, find_task_url(workspace, {}))
         reading = stages.read()
         kept, report = reading.records, stages.materialize(reading)[ACCEPTED]
-        hits = journal.blocked_submissions()
+        hits, seed = journal.blocked_submissions(), campaign.seeded(journal.seed).seed
     accepted = {numbers[row.image.sha256]: row for row in workspace.tables.read(ACCEPTED, Annotated)}
     assert report.n_out == len(accepted)
     assert {number: summary(row) for number, row in accepted.items()} == expected()
@@ -213,7 +213,7 @@ def check_results(workspace: Workspace, studio: LabelStudioClient, numbers: dict
     for row in accepted.values():
         check_hands(row)
     golds = {numbers[one.item.image.sha256]: one.state.planted_checks for one in kept if one.state.planted_checks}
-    chosen = {n for digest, n in numbers.items() if is_selected(digest, campaign.name, campaign.gold_share)}
+    chosen = {n for digest, n in numbers.items() if is_selected(digest, campaign.name, campaign.gold_share, seed=seed)}
     assert set(golds) == chosen - {7, 17}, "every planted error was looked at"
     for number, checks in golds.items():
         checkers = {event.person for event in accepted[number].history if event.attempt == 0}
