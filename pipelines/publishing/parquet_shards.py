@@ -116,10 +116,15 @@ class ShardWriter:
 
 
 def write_trajectories(
-    folder: Path, pairs: Iterable[tuple[Sample, Trajectory]], *, store: ImageStore, shard_bytes: int = SHARD_BYTES
+    folder: Path,
+    pairs: Iterable[tuple[Sample, Trajectory]],
+    *,
+    store: ImageStore,
+    split: str = "train",
+    shard_bytes: int = SHARD_BYTES,
 ) -> Shipped:
-    """Writes trajectories with their samples as the shards of the split train, in their order."""
-    with ShardWriter(folder, "trajectories", "train", shard_bytes=shard_bytes) as writer:
+    """Writes trajectories with their samples as the shards of one split, in their order."""
+    with ShardWriter(folder, "trajectories", split, shard_bytes=shard_bytes) as writer:
         for sample, trajectory in pairs:
             writer.write(trajectory_row(sample, trajectory, store))
     return Shipped(folder, writer.n_rows, writer.n_images, writer.n_bytes)
