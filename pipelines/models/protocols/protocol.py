@@ -30,6 +30,9 @@ from darkroom.pipelines.models.protocols.markup import (
 from darkroom.pipelines.records import ImageRef, Observation, VideoRef
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 
+Images = tuple[ImageRef, ...]
+Videos = tuple[VideoRef, ...]
+
 
 class Protocol(ABC):
     """One way of thinking with images. A subclass says which tags there are, how a conversation opens, and how a turn
@@ -57,9 +60,7 @@ class Protocol(ABC):
         """Strings after which a turn ends. A server may cut them off or ignore them; ``parse`` accepts both."""
         return (f"</{self.container}>",)
 
-    def opening(
-        self, question: str, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...] = (), *, mode: str = "free"
-    ) -> tuple[Message, ...]:
+    def opening(self, question: str, images: Images, videos: Videos = (), *, mode: str = "free") -> tuple[Message, ...]:
         """The conversation before the first turn, as a trained model reads it: without any hint. Raises ``RowError``
         (not_applicable) for videos in a protocol without them, ``ValueError`` for an unknown mode."""
         if mode not in self.modes:
@@ -102,9 +103,7 @@ class Protocol(ABC):
         raise RowError(Reason.MALFORMED_TURN, f"{self.name} cannot hold these words: {why}")
 
     @abstractmethod
-    def _opening(
-        self, question: str, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...], mode: str
-    ) -> tuple[Message, ...]:
+    def _opening(self, question: str, images: Images, videos: Videos, mode: str) -> tuple[Message, ...]:
         """Make the opening of ``opening``, with what the protocol takes."""
 
     @abstractmethod

@@ -29,7 +29,7 @@ from darkroom.pipelines.models.protocols.markup import (
     unfenced,
     write_box,
 )
-from darkroom.pipelines.models.protocols.protocol import Protocol
+from darkroom.pipelines.models.protocols.protocol import Images, Protocol, Videos
 from darkroom.pipelines.models.tasks import video_info
 from darkroom.pipelines.records import ImageRef, VideoRef
 from darkroom.pipelines.records.samples import FRAME
@@ -49,9 +49,7 @@ class PyVision(Protocol):
     caption = "figure {}:\n"
     takes_videos = True
 
-    def _opening(
-        self, question: str, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...], mode: str
-    ) -> tuple[Message, ...]:
+    def _opening(self, question: str, images: Images, videos: Videos, mode: str) -> tuple[Message, ...]:
         """System prompt; then every image with its variable's name and its size, the videos' sizes, the question. An
         image that is a frame of a video says which."""
         frames = [frame_label(image, videos) for image in images]

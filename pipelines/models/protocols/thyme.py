@@ -16,9 +16,9 @@ import re
 from darkroom.pipelines.models.messages import ImagePart, Message, Part, Text, opening_messages
 from darkroom.pipelines.models.prompts import bundled_prompt
 from darkroom.pipelines.models.protocols.markup import Malformed, ParsedTurn, code_or_answer, excerpt, tag, unfenced
-from darkroom.pipelines.models.protocols.protocol import Protocol
+from darkroom.pipelines.models.protocols.protocol import Images, Protocol, Videos
 from darkroom.pipelines.models.tasks import image_sizes
-from darkroom.pipelines.records import ImageRef, Observation, VideoRef
+from darkroom.pipelines.records import Observation
 
 _THINK = tag("/?think")
 _PATH = re.compile(r"\A\S+\.(?:png|jpe?g|webp|bmp)\Z", re.IGNORECASE)
@@ -32,9 +32,7 @@ class Thyme(Protocol):
     name, container, marker = "thyme", "code", "sandbox_output"
     tags = ("code", "answer", "think")
 
-    def _opening(
-        self, question: str, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...], mode: str
-    ) -> tuple[Message, ...]:
+    def _opening(self, question: str, images: Images, videos: Videos, mode: str) -> tuple[Message, ...]:
         system, user = bundled_prompt("thyme").render(question=question, sizes=image_sizes(images))
         return opening_messages(system, images, user, question=question)
 

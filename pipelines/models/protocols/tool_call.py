@@ -45,9 +45,9 @@ from darkroom.pipelines.models.protocols.markup import (
     tag,
     write_box,
 )
-from darkroom.pipelines.models.protocols.protocol import Protocol
+from darkroom.pipelines.models.protocols.protocol import Images, Protocol, Videos
 from darkroom.pipelines.models.tasks import image_sizes
-from darkroom.pipelines.records import Edit, ImageRef, VideoRef
+from darkroom.pipelines.records import Edit
 
 # Images are counted from 1: the question's, then all that crops, `plt.show()`, `display(…)` and `image.show()` showed,
 # in that order; image files that code saved do not count. A box becomes the pixels that it touches, without padding, as
@@ -221,9 +221,7 @@ class ToolCall(Protocol):
     setup = CROP_SETUP
     takes_several = True
 
-    def _opening(
-        self, question: str, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...], mode: str
-    ) -> tuple[Message, ...]:
+    def _opening(self, question: str, images: Images, videos: Videos, mode: str) -> tuple[Message, ...]:
         slots = {"question": question, "sizes": image_sizes(images), "has_images": bool(images), "mode": mode}
         system, user = bundled_prompt("tool_call").render(**slots, tool=json.dumps(CROP_TOOL if images else CODE_TOOL))
         return opening_messages(system, images, user, question=question)
