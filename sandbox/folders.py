@@ -37,8 +37,10 @@ def _remove_abandoned(parent: str) -> None:
         with suppress(OSError):  # another user's, another pool's, or just removed
             if name.startswith(_PREFIX) and os.lstat(folder).st_uid == os.geteuid():
                 lock = lock_or_close(os.open(f"{folder}/{_LOCK}", os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC))
-                remove_tree(folder)
-                os.close(lock)
+                try:
+                    remove_tree(folder)
+                finally:
+                    os.close(lock)
 
 
 def lock_or_close(fd: int) -> int:

@@ -129,7 +129,7 @@ class Group(Closing):
 
     def _has_ended(self) -> bool:
         """Check for the end of the group's own process: what was killed with it is not the code's doing."""
-        return is_doomed(self._pidfd) or is_ready(self._channel, 0, _LAST_BREATH_MILLISECONDS)
+        return (self._pidfd >= 0 and is_doomed(self._pidfd)) or is_ready(self._channel, 0, _LAST_BREATH_MILLISECONDS)
 
     def _answer(self, seconds: float, request: bytes = b"", fds: Sequence[int] = ()) -> int:
         """Send a request and receive the new session's pidfd; without a request that of the group, when it is ready."""

@@ -30,7 +30,7 @@ class Baseline:
     """The state of a process to which every call's end returns: made in the group, set in each session."""
 
     def __init__(self) -> None:
-        self._builtins = dict(vars(builtins))
+        self._builtins, self._are_named = dict(vars(builtins)), False
         self.set()
 
     def set(self) -> None:
@@ -44,7 +44,8 @@ class Baseline:
         for attempt in range(_MAX_ATTEMPTS):
             try:
                 self._restore()
-                if "builtins" in code:  # to look at them all would make a page's copy of each
+                self._are_named |= "builtins" in code
+                if self._are_named:  # else they are as they were, and to look at all would copy a page for each
                     vars(builtins).update(self._builtins)
                 return
             except BaseException:
@@ -77,21 +78,18 @@ def _is_below(folder: str) -> bool:
         return False
 
 
-def wait_for_threads() -> None:
-    """Wait for the threads that the code started, but those that wait for work in a pool, and daemons."""
-    for thread in _own_threads():
+def wait_for_threads(late: frozenset[threading.Thread]) -> None:
+    """Wait for the threads that this call started, but daemons and those that wait for work in a pool."""
+    for thread in outlived() - late:
         if not thread.daemon:
             thread.join()
 
 
 def outlived() -> frozenset[threading.Thread]:
-    """The threads that an earlier call left behind."""
-    return frozenset(_own_threads())
-
-
-def _own_threads() -> list[threading.Thread]:
+    """The threads of the code that run, without those of pools."""
     if threading.active_count() == 1:
-        return []
+        return frozenset()
     workers: Any = pools._threads_queues
     main = threading.main_thread()
-    return [t for t in threading.enumerate() if t is not main and t not in workers and not isinstance(t, DummyProcess)]
+    every = threading.enumerate()
+    return frozenset(t for t in every if t is not main and t not in workers and not isinstance(t, DummyProcess))

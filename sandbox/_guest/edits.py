@@ -28,7 +28,7 @@ from functools import partial
 from typing import NamedTuple
 
 from darkroom.sandbox._guest import source_layout
-from darkroom.sandbox._guest.differences import MAX_CHANGED_CHARS, n_changed_chars
+from darkroom.sandbox._guest.differences import MAX_CHANGED_CHARS, MAX_REPAIRS, n_changed_chars
 from darkroom.sandbox._guest.names import ImageLinks
 from darkroom.sandbox._guest.notebook import call_notebook
 
@@ -46,15 +46,11 @@ class Step(NamedTuple):
 
 
 _MAX_WRAPPINGS = 4
-"""Tags, a fence, prose and a notebook's lines: a reply has room for eight repairs (`differences.MAX_REPAIRS`)."""
+"""Such as tags, a fence, prose and a notebook's lines."""
 
-_TEXT = (
-    r'"{3}(?:[^\\]|\\.)*?"{3}|' r"'{3}(?:[^\\]|\\.)*?'{3}|" r'"(?:[^"\\\n]|\\.)*"|' r"'(?:[^'\\\n]|\\.)*'|" r"\#[^\n]*"
-)
-_STRING_OR_COMMENT = re.compile(f"({_TEXT})", re.DOTALL)
 _DOUBLE, _SINGLE = "“”„‟", "‘’‚‛"
 _QUOTED = re.compile(
-    f'(?P<text>{_TEXT})|[{_DOUBLE}](?P<double>[^{_DOUBLE}"\n]*)[{_DOUBLE}]'
+    f'(?P<text>{source_layout.TEXT})|[{_DOUBLE}](?P<double>[^{_DOUBLE}"\n]*)[{_DOUBLE}]'
     f"|[{_SINGLE}](?P<single>[^{_SINGLE}'\n]*)[{_SINGLE}]|[{_DOUBLE}{_SINGLE}]",
     re.DOTALL,
 )
@@ -81,8 +77,8 @@ def parse_repaired(code: str, filename: str, *, enabled: bool = True) -> tuple[a
             mended = _mended(_last(joined, inner))
             if mended is not None:
                 edits = unwrapped + joined + mended
-                if n_changed_chars(edits) > MAX_CHANGED_CHARS:
-                    raise original  # every repair is reported, and this one would not fit into a reply
+                if n_changed_chars(edits) > MAX_CHANGED_CHARS or len(edits) > MAX_REPAIRS:
+                    raise original  # every repair is reported, and these would not fit into a reply
                 return source_layout.parse(_last(edits, code), filename), edits
         if unwrapped:
             try:
@@ -173,7 +169,7 @@ def _plainly_quoted(match: re.Match[str]) -> str:
 
 
 def _drop_invisible(code: str) -> str:
-    parts = _STRING_OR_COMMENT.split(code)
+    parts = source_layout.STRING_OR_COMMENT.split(code)
     parts[::2] = [_AFTER_BACKSLASH.sub(r"\\", part.translate(_VISIBLE)) for part in parts[::2]]
     return "".join(parts)
 

@@ -1,4 +1,4 @@
-"""What code expects that was written for another machine: names of images, folders, windows, older libraries.
+"""Names of images, folders, windows and older libraries that code expects which was written for another machine.
 
 Each does what is meant where only one thing can be meant, and says so in a note; else the error lists what there is.
 
@@ -88,22 +88,24 @@ def _bound(nodes: Iterable[ast.AST]) -> Iterable[str]:
             yield (node.asname or node.name).partition(".")[0]
 
 
-def meant(file: Any, paths: list[str]) -> Any:
-    """The file; for one that is not there and has a common name of an image, the path of the task's only image."""
-    path = os.fspath(file) if isinstance(file, str | os.PathLike) else b""
-    if isinstance(path, bytes) or os.path.exists(path):
+def found(file: Any, paths: list[str]) -> Any:
+    """The file, or for a common name of an image that is not there the path of the task's only image. Raises
+    FileNotFoundError for all others: code that catches and prints it shows what there is."""
+    if not isinstance(file, str | os.PathLike) or os.path.exists(file):
         return file
-    if os.path.exists(saved := os.path.join(os.environ.get("HOME", "."), path)):  # the code has changed its folder
+    path, home = str(os.fspath(file)), os.environ.get("HOME", ".")
+    if os.path.exists(saved := os.path.join(home, path)):  # the code has changed its folder
         return saved
     name = os.path.basename(path)
     if len(paths) != 1 or not _COMMON_FILE.fullmatch(name):
-        return file
+        told = f"{os.strerror(errno.ENOENT)} ({what_there_is(paths, home)})"
+        raise FileNotFoundError(errno.ENOENT, told, file)
     note(f"there is no {name}: the task's image is opened")
     return paths[0]
 
 
 def remedy(error: BaseException, names: Mapping[str, Any], paths: list[str], work_folder: str) -> str:
-    """What there is instead of a name or a file that there is not; empty for other errors."""
+    """List what there is instead of a name or a file that there is not; empty for other errors."""
     if isinstance(error, NameError) and error.name:
         return f"; defined are {_listed(name for name in names if name not in _GIVEN and not name.startswith('_'))}"
     if isinstance(error, ImportError) and error.name == "scipy.misc":
@@ -113,12 +115,6 @@ def remedy(error: BaseException, names: Mapping[str, Any], paths: list[str], wor
         return f"{there}; files are written to {work_folder}"
     is_refused = isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
     return f"; files are written to {work_folder}" if is_refused else ""
-
-
-def missing(file: Any, paths: list[str]) -> FileNotFoundError:
-    """Error of an image that is not there: code that catches and prints it shows what there is."""
-    told = f"{os.strerror(errno.ENOENT)} ({what_there_is(paths, os.environ.get('HOME', '.'))})"
-    return FileNotFoundError(errno.ENOENT, told, file)
 
 
 def what_there_is(paths: list[str], work_folder: str) -> str:
@@ -133,7 +129,7 @@ def _listed(names: Iterable[str]) -> str:
     return text if len(text) <= _MAX_CHARS else f"{text[:_MAX_CHARS]}…"
 
 
-def install(display: Any) -> None:
+def install(display: Any, *, has_images: bool) -> None:
     """Take the place of windows, of backends that need a screen, and of names that are gone."""
 
     def imshow(winname: Any, mat: Any) -> None:
@@ -146,12 +142,12 @@ def install(display: Any) -> None:
         return -1
 
     def find(pathname: Any, *args: Any, **options: Any) -> list[Any]:
-        if not (found := find_files(pathname, *args, **options)):
+        if not (files := find_files(pathname, *args, **options)) and has_images:
             note(f"no file matches {pathname}: the task's images are in {IMAGE_FOLDER}")
-        return found
+        return files
 
     def listed(path: Any = ".") -> list[Any]:
-        if set(names := _list_folder(path)) <= {".tmp"}:
+        if (names := _list_folder(path)) == [".tmp"] and has_images:  # the working folder has it
             note(f"{path} is empty: the task's images are in {IMAGE_FOLDER}")
         return names
 

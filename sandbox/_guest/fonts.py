@@ -7,7 +7,7 @@ nearest one, with a note. Text of which a face lacks a character is drawn by Dar
 
 import os
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
 import cv2
 import matplotlib
@@ -32,13 +32,13 @@ def install() -> None:
     manager: Any = font_manager.fontManager
     manager.ttflist[:] = [entry for entry in manager.ttflist if entry.fname.startswith(matplotlib.get_data_path())]
     manager.addfont(_FALLBACK)
-    find, settings = manager._find_fonts_by_props, cast(dict[str, Any], matplotlib.rcParams)
+    find = manager._find_fonts_by_props
 
     def find_with_fallback(prop: Any, *args: Any, **options: Any) -> list[Any]:
         wanted = font_manager.FontProperties._from_any(prop).copy()  # type: ignore[attr-defined]
         known, families = {entry.name for entry in manager.ttflist}, dict.fromkeys(_FAMILIES)
         for family in reversed(wanted.get_family()):
-            names = settings.get(f"font.{family}", [family])
+            names = manager._expand_aliases(family) if family in font_manager.font_family_aliases else [family]
             if known.isdisjoint(names):
                 note(f"the sandbox has no font {', '.join(names)}: {_FAMILIES[0]} is used")
             else:
@@ -109,7 +109,7 @@ def _able(font: ImageFont.FreeTypeFont, text: Any) -> ImageFont.FreeTypeFont:
 
 @cache
 def _characters(path: str | None) -> frozenset[int]:
-    """What a face has; the one that Pillow brings, which has no path, is Latin."""
+    """List the characters of a face; the one that Pillow brings, which has no path, is Latin."""
     return frozenset(FT2Font(path).get_charmap() if path else range(_LAST_LATIN + 1))
 
 
@@ -123,10 +123,12 @@ def _install_put_text() -> None:
             return put_text(img, text, org, fontFace, fontScale, color, *args, **options)
         mask = Image.new("L", img.shape[1::-1])
         ImageDraw.Draw(mask).text(tuple(org), text, 255, _of_scale(fontScale), anchor="ls")
-        n_channels = img.shape[2] if img.ndim > 2 else 1
-        colors = [*color, 0, 0, 0, 0][:n_channels] if isinstance(color, tuple | list) else [color] * n_channels
-        weight = np.asarray(mask, np.float32).reshape(*img.shape[:2], *[1] * (img.ndim - 2)) / 255
-        img[:] = np.rint(img * (1 - weight) + np.array(colors if img.ndim > 2 else colors[0]) * weight)
+        if box := mask.getbbox():
+            part, shown = img[box[1] : box[3], box[0] : box[2]], np.asarray(mask.crop(box), np.float32) / 255
+            n_channels = img.shape[2] if img.ndim > 2 else 1
+            colors = [*color, 0, 0, 0][:n_channels] if isinstance(color, tuple | list) else [color] * n_channels
+            weight = shown.reshape(*shown.shape, *[1] * (img.ndim - 2))
+            part[:] = np.rint(part * (1 - weight) + np.array(colors if img.ndim > 2 else colors[0]) * weight)
         return img
 
     def size_of(text: Any, fontFace: Any, fontScale: Any, thickness: Any) -> Any:

@@ -138,8 +138,10 @@ def _read(fd: int, length: int) -> bytes:
     while len(data) < length:
         try:
             part = os.read(fd, min(length - len(data), 1 << 20))
-        except BaseException:  # noqa: BLE001, S112 - a handler that a thread of the code armed: nothing was read
-            continue
+        except BaseException as error:
+            if getattr(error, "errno", None) is not None:  # the kernel's: the code has closed the channel
+                raise
+            continue  # by a handler that a thread of the code armed: nothing was read
         if not part:
             os._exit(0)
         data += part

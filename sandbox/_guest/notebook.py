@@ -20,14 +20,16 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from darkroom.sandbox._guest.messages import note
+from darkroom.sandbox._guest.source_layout import STRING_OR_COMMENT
 
 SHOWN = "<shown>"
 """The name, which no code can spell, of the function that shows a value."""
 _LINE = re.compile(
     r"^([ \t]*)(?:%%?(?:time(?:it)?|prun)[ \t]+(?=[^\s-])"
-    r"|((?:[^\W\d]\w*[ \t]*=[ \t]*(?=!))?)([%!])[ \t]*((?:\\\n|[^\n])*+))",
+    r"|((?:[^\W\d]\w*[ \t]*=[ \t]*(?=!))?)(%(?=%?[A-Za-z])|!(?!=))[ \t]*((?:\\\n|[^\n])*+))",
     re.MULTILINE,
 )
+"""A line of Python can begin with `% ` or `!=`, within brackets."""
 _OTHER_CELL = re.compile(r"%%(?!time|capture)")
 _SHELL_CELL = re.compile(r"%%(?:bash|sh|shell)(?: [^\n]*)?")
 _BARE = re.compile(r"^(?=(?:pip3?|conda|apt|apt-get) install )", re.MULTILINE)
@@ -41,15 +43,19 @@ _MODULES = {"pillow": "PIL", "opencv": "cv2", "scikit": "skimage"}
 
 
 def call_notebook(code: str) -> str:
-    """Make calls of a notebook's lines; other lines stay, and so does a cell of another language."""
+    """Make calls of a notebook's lines; other lines and strings stay, and so does a cell of another language."""
     first, _, rest = code.lstrip().partition("\n")
     if first.startswith("%%writefile "):
         return f"with open({first.split()[-1]!r}, 'w') as file:\n    file.write({rest!r})"
     if _SHELL_CELL.fullmatch(first.rstrip()):
         code = "\n".join(f"!{line}" for line in rest.splitlines() if line.strip())
-    return (
-        code if _OTHER_CELL.match(code.lstrip()) else _HELP.sub(r"\1help(\2)", _LINE.sub(_called, _BARE.sub("!", code)))
-    )
+    if _OTHER_CELL.match(code.lstrip()) or "\0" in code:
+        return code
+    strings = [match[0] for match in STRING_OR_COMMENT.finditer(code) if "\n" in match[0]]
+    code = STRING_OR_COMMENT.sub(lambda match: "\0" if "\n" in match[0] else match[0], code)
+    code = _HELP.sub(r"\1help(\2)", _LINE.sub(_called, _BARE.sub("!", code)))
+    left = iter(strings)
+    return re.sub("\0", lambda _: next(left), code)
 
 
 def _called(line: re.Match[str]) -> str:
@@ -57,7 +63,7 @@ def _called(line: re.Match[str]) -> str:
     if sign is None:
         return margin
     method = "run_line_magic" if sign == "%" else "getoutput" if target else "system"
-    rest = rest.replace("\\\n", " ").strip(" %!\r")
+    rest = rest.replace("\\\n", " ").lstrip("%! ").rstrip()
     return f"{margin}{target}get_ipython().{method}({rest!r})"
 
 

@@ -127,7 +127,7 @@ class Runner:
         self._images.install()
         setattr(builtins, SHOWN, self._images.show_value)
         fonts.install()
-        elsewhere.install(self._images.display)
+        elsewhere.install(self._images.display, has_images=bool(self._inputs.images))
         self._repairs.install()
         patched_modules.install_sqlite()
         patched_modules.install_pipe()
@@ -148,7 +148,8 @@ class Runner:
         return names
 
     def _answer(self, code: str) -> tuple[dict[str, Any], list[bytes]]:
-        self._output.begin(between_calls.outlived())
+        self._late = between_calls.outlived()
+        self._output.begin(self._late)
         self._images.clear()
         self._repairs.begin()
         edits: list[SourceEdit] = []
@@ -175,7 +176,7 @@ class Runner:
             with interruption:
                 try:
                     self._run(self._compile(code, cell, edits))
-                    between_calls.wait_for_threads()
+                    between_calls.wait_for_threads(self._late)
                     if self._echo == "last":
                         self._images.show_unshown()
                 except BaseException:

@@ -20,7 +20,7 @@ import cv2
 import numpy as np
 from PIL import Image, ImageFile
 
-from darkroom.sandbox._guest.elsewhere import meant, missing
+from darkroom.sandbox._guest.elsewhere import found
 from darkroom.sandbox._guest.messages import DecodedImage
 from darkroom.sandbox._guest.names import ImageLinks
 from darkroom.sandbox._kernel import syscalls
@@ -91,9 +91,7 @@ def hook_pillow(inputs: Inputs) -> None:
     open_file, load_file = Image.open, ImageFile.ImageFile.load
 
     def open_shared(fp: Any, mode: Any = "r", formats: Any = None) -> ImageFile.ImageFile:
-        fp = meant(fp, paths)
-        if isinstance(fp, str | os.PathLike) and not os.path.exists(fp):
-            raise missing(fp, paths)
+        fp = found(fp, paths)
         image = open_file(fp, mode, formats)
         pixels = by_path.get(target(fp))
         if pixels is not None and pixels.size == image.size and pixels.mode == image.mode:
@@ -137,9 +135,7 @@ def hook_opencv(inputs: Inputs) -> None:
     read_file = cv2.imread
 
     def imread(filename: Any, flags: int = cv2.IMREAD_COLOR, *args: Any, **options: Any) -> Any:
-        filename = meant(filename, paths)
-        if isinstance(filename, str) and not os.path.exists(filename):
-            raise missing(filename, paths)
+        filename = found(filename, paths)
         arrays = by_path.get(target(filename))
         if arrays is None or flags != cv2.IMREAD_COLOR or args or options:
             return read_file(filename, flags, *args, **options)

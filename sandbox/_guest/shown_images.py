@@ -99,7 +99,7 @@ class ShownImages:
         """Show figures that changed since they were shown or saved, as a notebook does at the end of a cell."""
         for figure in self._closed_figures() if plt.get_fignums() or self._left else ():
             try:
-                if figure.stale:
+                if figure.stale and len(figure.get_children()) > 1:  # one that was cleared has its background alone
                     self._draw(figure)
             except Exception as error:  # noqa: BLE001 - drawing runs what the code has put into the figure
                 note(f"a figure is not shown: {error}")
@@ -115,7 +115,7 @@ class ShownImages:
         n_open = len(plt.get_fignums())
         figures = self._closed_figures()
         for place, figure in enumerate(figures):
-            if figure.stale or place >= len(figures) - n_open:
+            if place >= len(figures) - n_open or (figure.stale and len(figure.get_children()) > 1):
                 self._draw(figure)
 
     def _closed_figures(self) -> list[Figure]:

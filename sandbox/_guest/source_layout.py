@@ -3,9 +3,9 @@ r"""Repairs of code that does not parse, by its layout: what a model puts around
     <code>\n```python\nprint(1)\n```\n</code>    ->    \n```python\nprint(1)\n```\n    ->    print(1)\n
 
 A Markdown fence or a pair of tags is stripped, and one side is enough; prose may stand outside of fences. The text
-between stays as it is, byte for byte: of a fence the lines between its two lines, of tags
-everything between them. Fences of another language are no Python and stay. The caller asks only for code that does not
-parse, so the contents of a string are out of reach, and so is `~~~python` without its end, which is Python.
+between stays as it is, byte for byte: of a fence the lines between its two lines, of tags everything between them.
+Fences of another language are no Python and stay. The caller asks only for code that does not parse, so the contents of
+a string are out of reach, and so is `~~~python` without its end, which is Python.
 
 Repairs of indentation work on lines and do not know where a string begins, so the lines of a string may move along with
 the code. Each returns the same text where it does not apply.
@@ -22,6 +22,11 @@ from functools import partial
 import autopep8
 
 _BLANK = " \t\r\n\f\v\0\ufeff\u200b\N{NO-BREAK SPACE}"
+TEXT = (
+    r'"{3}(?:[^\\]|\\.)*?"{3}|' r"'{3}(?:[^\\]|\\.)*?'{3}|" r'"(?:[^"\\\n]|\\.)*"|' r"'(?:[^'\\\n]|\\.)*'|" r"\#[^\n]*"
+)
+STRING_OR_COMMENT = re.compile(f"({TEXT})", re.DOTALL)
+"""A string or a comment; with the pattern as a group, `split` has them at odd places."""
 _LANGUAGE = "(?:python[23]?|py[23]?|ipython3?|tool_code|code)?"
 _OPENING_FENCE = re.compile(
     rf"\A[{_BLANK}]*(`{{3,}}|~{{3,}})[ \t]*{_LANGUAGE}(?:[ \t\r]*(?:\n|\Z)|[ \t])", re.IGNORECASE
@@ -51,9 +56,10 @@ def strip_tags(code: str) -> str:
 def _code_of_call(text: str) -> str:
     """Return the argument `code` of a tool call in JSON; other text as it is."""
     try:
-        return str(json.loads(text)["arguments"]["code"])
+        code = json.loads(text)["arguments"]["code"]
     except (ValueError, RecursionError, LookupError, TypeError):
         return text
+    return code if isinstance(code, str) else text
 
 
 def strip_fence(code: str) -> str:

@@ -1,10 +1,12 @@
 """What one call leaves armed or replaced in its process is gone in the next; what is Python's stays."""
 
+import os
 import time
 
 import pytest
 
 from darkroom.sandbox import Session
+from darkroom.sandbox._guest.messages import HEADER, next_frame
 
 ALARM = "import signal\ndef late(*_): raise ValueError('late')\nsignal.signal(signal.SIGALRM, late)\n"
 ARMED = {
@@ -37,6 +39,37 @@ def test_a_handler_that_raises_for_ever_decides_no_later_call(session: Session) 
     code = ALARM + "signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)\nwhile True: pass"
     assert (session.run(code).error or "").startswith("ValueError: late")
     assert session.run("print(1)").text == "1\n"
+
+
+def test_builtins_that_an_earlier_function_replaces_are_taken_back(session: Session) -> None:
+    session.run("def f():\n    import builtins\n    builtins.len = builtins.isinstance = None")
+    assert not session.run("f()").broken
+    assert session.run("print(len('abc'))").text == "3\n"
+
+
+def test_a_thread_of_a_call_that_failed_holds_no_later_one(session: Session) -> None:
+    endless = "import threading, time\ndef f():\n    while True: time.sleep(0.1)\nthreading.Thread(target=f).start()\n"
+    assert session.run(endless + "1 / 0").status == "error"
+    observation = session.run("print(1)")
+    assert (observation.status, observation.text) == ("ok", "1\n")
+
+
+def test_the_wait_for_a_frame_outlives_a_handler_and_ends_with_its_channel(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, HEADER.pack(7, 3) + b"abc")
+    read, raised = os.read, iter([TimeoutError("late"), ValueError("later")])
+
+    def interrupted(fd: int, length: int) -> bytes:
+        for error in raised:
+            raise error
+        return read(fd, length)
+
+    monkeypatch.setattr(os, "read", interrupted)
+    assert next_frame(reading) == (7, b"abc")
+    os.close(reading)
+    os.close(writing)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        next_frame(reading)
 
 
 def test_what_is_pythons_stays(session: Session) -> None:

@@ -9,6 +9,7 @@ import warnings
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from darkroom.sandbox._guest.differences import MAX_REPAIRS
 from darkroom.sandbox._guest.edits import SourceEdit, move_paths, parse_repaired
 from darkroom.sandbox._guest.names import ImageLinks
 from tests.matrices import fewer_quickly
@@ -127,6 +128,12 @@ def test_other_languages_words_alone_and_fences_in_strings_are_no_code(code: str
     error_of(code)
 
 
+def test_nine_repairs_do_not_fit_into_a_reply_and_are_not_made() -> None:
+    inner = "    x = “a”\n```\n```python\n    y\u200b = 1\n    !ls\n    if y:\n\tz = 2\n            w = 3\n"
+    assert len(repaired(f"<code>\n```python\n{inner}```\n</code>")[0]) == MAX_REPAIRS
+    error_of(f"<think>Look.</think><code>\n```python\n{inner}```\n</code>")
+
+
 def test_a_notebooks_lines_become_calls() -> None:
     code = "%matplotlib inline\n%time x = 1\nif x:\n    !pip install 'a b'\ny = 7 % x"
     calls = "get_ipython().run_line_magic('matplotlib inline')\nx = 1\nif x:\n    "
@@ -139,6 +146,9 @@ def test_a_notebooks_lines_become_calls() -> None:
     assert repaired("pip install a\n!pip install \\\n  b\nx = 1")[1] == (
         "get_ipython().system('pip install a')\nget_ipython().system('pip install    b')\nx = 1"
     )
+    kept = 'text = """\n!not run\n%not run\npip install x\n"""\nn = (7\n     % 5, \'it!\'\n     != 2)'
+    assert repaired("!ls\n" + kept)[1] == "get_ipython().system('ls')\n" + kept
+    assert repaired("!echo hi!")[1] == "get_ipython().system('echo hi!')"
     assert error_of("%%html\n<b>").lineno == 1
 
 

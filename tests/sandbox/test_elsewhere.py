@@ -82,10 +82,16 @@ def test_of_several_images_none_is_taken_for_the_image(pool: SandboxPool) -> Non
 
 
 def test_a_figure_that_cannot_be_drawn_is_a_note(session: Session) -> None:
-    observation = session.run("plt.figure(figsize=(10**5, 10**5))\nprint(1)")
+    observation = session.run("plt.figure(figsize=(10**5, 10**5))\nplt.plot([1])\nprint(1)")
     assert (observation.status, observation.images) == ("ok", ())
     assert observation.text.startswith("1\nnote: a figure is not shown: figure of ")
     assert session.run("print(2)").text == "2\n"
+
+
+def test_no_note_speaks_of_images_that_there_are_not(pool: SandboxPool) -> None:
+    code = "import glob\nprint(glob.glob('*.png'), os.listdir('.'))"
+    with pool.group() as group, group.session() as session:
+        assert session.run(code).text == "[] ['.tmp']\n"
 
 
 def test_a_window_is_shown(session: Session) -> None:

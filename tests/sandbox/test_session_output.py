@@ -125,6 +125,14 @@ def test_a_figure_that_was_not_shown_is_shown_and_again_where_it_changes(session
     assert session.run("print(1)").images == ()
 
 
+def test_a_figure_that_was_cleared_is_not_shown_again(session: Session) -> None:
+    cleanup = (
+        "fig, axes = plt.subplots(figsize=(2, 1))\naxes.plot([1, 2])\nplt.show()\nfig.clf()\nplt.clf()\nplt.close(fig)"
+    )
+    assert len(session.run(cleanup).images) == 1
+    assert session.run("print(1)").images == ()
+
+
 def test_the_last_value_is_shown_as_in_a_notebook(session: Session) -> None:
     assert session.run("x = 3\nx + 1").text == "4\n"
     assert session.run("x + 1;").text == session.run("x = 5").text == session.run("None").text == ""
