@@ -69,9 +69,8 @@ class LabelStudioServer:
     @property
     def environment(self) -> VirtualEnvironment:
         """Label Studio's own, since its pins exclude ours."""
-        return VirtualEnvironment(
-            self.environments / "label-studio", REQUIREMENTS, "label-studio", "about 800 megabytes"
-        )
+        folder = self.environments / "label-studio"
+        return VirtualEnvironment(folder, REQUIREMENTS, "label-studio", "about 800 megabytes")
 
     @property
     def admin(self) -> server_files.AdminAccount:

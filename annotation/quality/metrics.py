@@ -128,6 +128,7 @@ def measure(
     cases = list(measured_cases(states))
     caught = by_key((check.error, check.caught) for state in states for check in state.planted_checks)
     judged = [(check.verdict, v.expert_verdict) for v in all_versions if v.expert_verdict for check in v.cross_checks]
+    changes = [change for check in checks for change in check.changes]
     return Quality(
         n_items=len(states),
         until=max((event.at for event in events), default=""),
@@ -148,7 +149,7 @@ def measure(
         escaped=proportion_of(v.expert_verdict == "reject" for v in all_versions if v.expert_verdict),
         panels=measure_panels(states),
         first_pass=share_of(cases, "first_pass"),
-        box_iou=_box_iou(change for event in checks for change in event.changes if change.name == "boxes"),
+        box_iou=_box_iou(change for change in changes if change.name == "boxes"),
         boxes_kept=proportion_of(
             all(change.name != "boxes" for change in event.changes) for event in checks if event.verdict != "reject"
         ),
@@ -158,9 +159,7 @@ def measure(
         invalid=by_frequency(Counter(entry.reason.value for state in states for entry in state.invalid)),
         blocked=by_frequency(Counter(_without_numbers(text) for entry in blocked for text in entry["problems"])),
         categories=_categories(states),
-        recategorised=dict(
-            Counter((c.before, c.after) for e in checks for c in e.changes if c.name == "category").most_common()
-        ),
+        recategorised=dict(Counter((c.before, c.after) for c in changes if c.name == "category").most_common()),
         days=tuple(Day(day, {name: rounds_of[day].count(name) for name in ROUNDS}) for day in sorted(rounds_of)),
         periods=periods(states),
         drifts=find_drifts(states),

@@ -61,9 +61,8 @@ def _common(checks: Sequence[AnnotationEvent]) -> tuple[FieldChange, ...]:
 
 def _content(changes: Iterable[FieldChange]) -> Hashable:
     """Boxes as a set: their order is only the order of drawing."""
-    return frozenset(
-        (c.name, frozenset(map(tuple, json.loads(c.after))) if c.name == "boxes" else c.after) for c in changes
-    )
+    pairs = ((change.name, change.after) for change in changes)
+    return frozenset((name, frozenset(map(tuple, json.loads(to))) if name == "boxes" else to) for name, to in pairs)
 
 
 def _differs(rounds: Iterable[Iterable[FieldChange]]) -> bool:

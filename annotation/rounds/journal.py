@@ -189,9 +189,8 @@ class Journal(JournalFile):
             (raw["id"], version_digest(raw), task_id, json.dumps(raw, sort_keys=True), frozen.get(raw["id"]))
             for raw in annotations
         ]
-        self._db.executemany(
-            "insert or ignore into revisions(annotation_id, digest, task_id, raw, roles) values (?, ?, ?, ?, ?)", rows
-        )
+        columns = "annotation_id, digest, task_id, raw, roles"
+        self._db.executemany(f"insert or ignore into revisions({columns}) values (?, ?, ?, ?, ?)", rows)
         present = {raw["id"] for raw in annotations}
         deleted = {*self._column("select annotation_id from revisions where task_id = ?", task_id)} - present
         self._db.executemany("insert or ignore into gone values (?)", [(number,) for number in deleted])
@@ -219,6 +218,7 @@ class Journal(JournalFile):
     def set_people(self, people: Iterable[Person]) -> None:
         """Store accounts, and freeze each new submission's roles: those of its signer since the hand-out."""
         current = "select seq, role from roles where person_id = ? and last_demand is null"
+        new = "insert into roles(person_id, role) values (?, ?)"
         end = "update roles set last_demand = (select coalesce(max(seq), 0) from demands) where seq = ?"
         with self.transaction():
             for person in people:
@@ -226,9 +226,7 @@ class Journal(JournalFile):
                 seq, role = self._db.execute(current, (person.person_id,)).fetchone() or (None, None)
                 if role != person.role:
                     self._db.execute(end, (seq,))
-                    self._db.execute(
-                        "insert into roles(person_id, role) values (?, ?)", (person.person_id, person.role)
-                    )
+                    self._db.execute(new, (person.person_id, person.role))
             self._db.execute(_ROLES)
 
     def people(self) -> dict[int, Person]:

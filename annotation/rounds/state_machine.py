@@ -194,12 +194,22 @@ class StateMachine:
     def _event(
         self, read: ReadTask, entry: Accepted, verdict: str, changes: tuple[FieldChange, ...], matched: bool | None
     ) -> AnnotationEvent:
-        request, version, own = read.task.request, entry.version, entry.submission
-        person, at = email_of(version.raw.get("completed_by"), self.people), str(version.raw.get("created_at") or "")
-        signed = (request.round, request.attempt, person, at, version.raw.get("lead_time"))
-        said = (own.reasons, own.comment, own.blind_answer) if own else ((entry.evidence,), "", "")
-        ids = (version.task_id, version.annotation_id)
-        return AnnotationEvent(*signed, verdict, *said, matched, changes, *ids)
+        raw, submission = entry.version.raw, entry.submission
+        return AnnotationEvent(
+            round=read.task.request.round,
+            attempt=read.task.request.attempt,
+            person=email_of(raw.get("completed_by"), self.people),
+            at=str(raw.get("created_at") or ""),
+            lead_seconds=raw.get("lead_time"),
+            verdict=verdict,
+            reasons=submission.reasons if submission else (entry.evidence,),
+            comment=submission.comment if submission else "",
+            blind_answer=submission.blind_answer if submission else "",
+            blind_match=matched,
+            changes=changes,
+            task_id=entry.version.task_id,
+            annotation_id=entry.version.annotation_id,
+        )
 
 
 def invalid_submission(

@@ -106,9 +106,8 @@ class TaskExchange:
                     "work is kept, unfinished work is handed out again"
                 )
             self.journal.forget_project(round)
-        created = self.server.create_project(
-            self.campaign.name, round, n_excluded=N_EXCLUDED[round], language=self.campaign.language
-        )
+        name, language = self.campaign.name, self.campaign.language
+        created = self.server.create_project(name, round, n_excluded=N_EXCLUDED[round], language=language)
         self.journal.set_project(round, RoundProject(created))
 
     def _recover_tasks(self, round: str) -> None:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from darkroom.pipelines.storage.store_paths import StorePath
     from darkroom.pipelines.storage.workspace import Workspace
 
+    SourceConfigs = Mapping[str, SourceConfig]
+
 _N_REJECTS = 10
 
 app = command_group(
@@ -287,9 +289,7 @@ def _print_added(workspace: "Workspace", name: str, config: "SourceConfig", path
     print_line(f"Next:   darkroom {'rl' if config.uses == ('rl',) else 'materialize'} {name}")
 
 
-def sources_table(
-    public: Mapping[str, "SourceConfig"], added: Mapping[str, "SourceConfig"], *, width: int = _WIDE
-) -> Table:
+def sources_table(public: "SourceConfigs", added: "SourceConfigs", *, width: int = _WIDE) -> Table:
     """Public datasets by name, then the sources of the user. A table of less than 120 columns lacks where they come
     from; below 80 each source has lines of its own, since a table would break words."""
     sources = list(_described(public, added))
@@ -310,9 +310,7 @@ def sources_table(
     return table
 
 
-def _described(
-    public: Mapping[str, "SourceConfig"], added: Mapping[str, "SourceConfig"]
-) -> Iterator[tuple[str, dict[str, str]]]:
+def _described(public: "SourceConfigs", added: "SourceConfigs") -> Iterator[tuple[str, dict[str, str]]]:
     """Each source by its name, with its facts by header."""
     from darkroom.pipelines.sources.catalog import needs_folder
 

@@ -195,7 +195,6 @@ def free_port(host: str, port: int | None = None) -> int:
         try:
             probe.bind((host, port or 0))
         except OSError as error:
-            raise ProcessError(
-                f"cannot listen on {host} port {port or 0} ({error.strerror}); omit --port for a free one"
-            ) from error
+            why = f"cannot listen on {host} port {port or 0} ({error.strerror})"
+            raise ProcessError(f"{why}; omit --port for a free one") from error
         return int(probe.getsockname()[1])

@@ -7,8 +7,7 @@
     cv2.resize?             help(cv2.resize)
     %time f(x)              f(x)
 
-The sandbox starts no program: what lists, shows and makes folders is done, an installation is answered, anything else
-does nothing, with a note.
+What lists, shows and makes folders is done, an installation is answered, any other program is not started, says a note.
 """
 
 import ast

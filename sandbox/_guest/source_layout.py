@@ -26,7 +26,7 @@ TEXT = (
     r'"{3}(?:[^\\]|\\.)*?"{3}|' r"'{3}(?:[^\\]|\\.)*?'{3}|" r'"(?:[^"\\\n]|\\.)*"|' r"'(?:[^'\\\n]|\\.)*'|" r"\#[^\n]*"
 )
 STRING_OR_COMMENT = re.compile(f"({TEXT})", re.DOTALL)
-"""A string or a comment; with the pattern as a group, `split` has them at odd places."""
+"""A string or a comment; with the pattern as a group, `split` gives them every other time."""
 _LANGUAGE = "(?:python[23]?|py[23]?|ipython3?|tool_code|code)?"
 _OPENING_FENCE = re.compile(
     rf"\A[{_BLANK}]*(`{{3,}}|~{{3,}})[ \t]*{_LANGUAGE}(?:[ \t\r]*(?:\n|\Z)|[ \t])", re.IGNORECASE
@@ -74,9 +74,7 @@ def strip_fence(code: str) -> str:
 
 def strip_prose(code: str) -> str:
     """Return what stands in fences among prose, one block after the other; of code before a fence and prose, the code.
-
-    Blocks of no or another language are left out where one names Python: they may show what it is to print.
-    """
+    Blocks of no or another language are left out where one names Python: they may show what it is to print."""
     blocks, outside, opening, end = list[tuple[str, str]](), "", None, 0
     for line in _FENCE_LINE.finditer(code):
         if opening is None:

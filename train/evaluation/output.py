@@ -161,23 +161,36 @@ def _spread(rollouts: Sequence[ScoredRollout], n: int) -> list[ScoredRollout]:
 
 
 def _row(scored: ScoredRollout, findings: Findings) -> RolloutRow:
-    question, sample, error = scored.question, scored.question.sample, scored.rollout.error
-    origin = (question.benchmark, sample.category, question.cycle, scored.number)
-    asked = (sample.question, sample.choices, sample.answer)
-    graded = (scored.score.right, scored.score.value, scored.score.detail)
-    fault: tuple[str | None, str | None] = (None, None) if error is None else (str(error.reason), error.evidence)
-    tools = tuple(tuple(sorted(map(str, kinds))) for kinds in tools_by_round(scored))
-    seen = tuple(_seen(scored, observed, findings) for observed in scored.seen)
-    return RolloutRow(*origin, *asked, *graded, *fault, tools, seen)
+    sample, error = scored.question.sample, scored.rollout.error
+    return RolloutRow(
+        benchmark=scored.question.benchmark,
+        category=sample.category,
+        cycle=scored.question.cycle,
+        number=scored.number,
+        question=sample.question,
+        choices=sample.choices,
+        gold=sample.answer,
+        right=scored.score.right,
+        score=scored.score.value,
+        detail=scored.score.detail,
+        fault=None if error is None else str(error.reason),
+        fault_evidence=None if error is None else error.evidence,
+        tools=tuple(tuple(sorted(map(str, kinds))) for kinds in tools_by_round(scored)),
+        seen=tuple(_seen(scored, observed, findings) for observed in scored.seen),
+    )
 
 
 def _seen(scored: ScoredRollout, observed: ObservedImage, findings: Findings) -> SeenImage:
-    part: tuple[int | None, tuple[int, ...] | None, float | None] = (None, None, None)
-    if (change := observed.change) is not None:
-        part = (observed.of, tuple(change.box), change.share)
-    by_boxes = findings.by_boxes(scored, observed) if scored.question.sample.truth.boxes else None
-    by_judge = None if findings.verdicts is None else findings.by_judge(scored, observed)
-    return SeenImage(observed.round, observed.image.sha256, *part, by_boxes, by_judge)
+    knows, change = bool(scored.question.sample.truth.boxes), observed.change
+    return SeenImage(
+        round=observed.round,
+        image=observed.image.sha256,
+        of=observed.of if change else None,
+        box=tuple(change.box) if change else None,
+        share=change.share if change else None,
+        shows_target_by_boxes=findings.by_boxes(scored, observed) if knows else None,
+        shows_target_by_judge=None if findings.verdicts is None else findings.by_judge(scored, observed),
+    )
 
 
 def _checks(scored: ScoredRollout, findings: Findings) -> Iterator[Check]:

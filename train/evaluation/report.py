@@ -92,9 +92,8 @@ def tools(sections: Results) -> bytes:
 
 def faithfulness(sections: Results) -> bytes:
     """Proportions of faithful, unfaithful and image-less rollouts; whole images count as none."""
-    bars = {
-        f"{name}, by {who}": shares["parts_only"] for name, counts in sections.items() for who, shares in counts.items()
-    }
+    by_both = [(name, who, shares) for name, counts in sections.items() for who, shares in counts.items()]
+    bars = {f"{name}, by {who}": shares["parts_only"] for name, who, shares in by_both}
     figure, axes = new_axes(0.46 * len(bars) + 1.1)
     start = [0.0] * len(bars)
     kinds = {"faithful": "shows the target", "unfaithful": "does not", "no_picture": "no image"}

@@ -237,9 +237,8 @@ def _oracle(settings: EvaluationSettings, store: ImageStore) -> EvaluatedPolicy:
     recipes = load_recipes()
     able = [name for name, recipe in recipes.items() if recipe.plan is None and name in oracles()]
     if settings.oracle not in able:
-        raise TrainError(
-            f"no family {settings.oracle!r} has an oracle that writes at once; there are {', '.join(able)}"
-        )
+        there = ", ".join(able)
+        raise TrainError(f"no family {settings.oracle!r} has an oracle that writes at once; there are {there}")
     recipe = recipes[settings.oracle]
     return EvaluatedPolicy(
         policy=oracle_policy(recipe.family, revision=recipe.digest),

@@ -84,9 +84,8 @@ def load_model(folder: Path, *, keeps_float32: bool = False, attn_implementation
     except (ImportError, ValueError) as error:
         if not attention:
             raise
-        raise TrainError(
-            f"trainer.attn_implementation={attn_implementation}: {' '.join(str(error).split())}"
-        ) from error
+        why = " ".join(str(error).split())
+        raise TrainError(f"trainer.attn_implementation={attn_implementation}: {why}") from error
     if not has_gpu() and model.num_parameters() < SMALL:
         torch.set_num_threads(1)
     return model

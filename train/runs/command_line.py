@@ -105,10 +105,8 @@ def _option(model: type[ProgramSettings], name: str) -> Parameter | None:
     elif name in model.filled_later:
         kind, default = kind | None, None  # type: ignore[operator, assignment]
     declaration = flag.declaration or (f"--{name.replace('_', '-')}" if field.annotation is bool else "")
-    names = (("ge", "min"), ("le", "max"))
-    bounds: dict[str, Any] = {
-        limit: getattr(bound, key) for bound in field.metadata for key, limit in names if hasattr(bound, key)
-    }
+    pairs = ((bound, *names) for bound in field.metadata for names in (("ge", "min"), ("le", "max")))
+    bounds: dict[str, Any] = {limit: getattr(bound, key) for bound, key, limit in pairs if hasattr(bound, key)}
     option = typer.Option(*filter(None, [declaration]), help=" ".join((field.description or "").split()), **bounds)
     return Parameter(flag.name or name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option])
 

@@ -89,9 +89,8 @@ def _check_database(loader: Any) -> None:
     on_disk = loader.disk_migrations
     recognized = {*on_disk, *(replaced for migration in on_disk.values() for replaced in migration.replaces)}
     apps = {app for app, _ in on_disk}
-    unknown = sorted(
-        f"{app}.{name}" for app, name in loader.applied_migrations if app in apps and (app, name) not in recognized
-    )
+    applied = (migration for migration in loader.applied_migrations if migration[0] in apps)
+    unknown = sorted(".".join(migration) for migration in applied if migration not in recognized)
     if unknown:
         sys.exit(
             f"this database was written by another version of Label Studio, with {len(unknown)} migrations that "
@@ -112,9 +111,8 @@ def _admin() -> None:
     user.is_staff = user.is_superuser = True
     organization = Organization.objects.first()
     if organization is None:
-        organization = Organization.create_organization(
-            created_by=user, title="Darkroom", legacy_api_tokens_enabled=True
-        )
+        names = {"title": "Darkroom", "legacy_api_tokens_enabled": True}
+        organization = Organization.create_organization(created_by=user, **names)
     else:
         organization.add_user(user)
     # tokens without expiry: a sync that runs for weeks needs one

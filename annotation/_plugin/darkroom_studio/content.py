@@ -160,10 +160,8 @@ def _read_box(number: int, entry: Mapping[str, Any], rules: Mapping[str, Any], c
     size_shown = shown_size(width, height) if width and height else (width, height)
     drawn_on = (entry.get("original_width") or size_shown[0], entry.get("original_height") or size_shown[1])
     if width and drawn_on != size_shown:
-        size = "x".join(map(_shown, drawn_on))
-        content.add(
-            f"Box {number} was drawn on {size} pixels; the image has {size_shown[0]}x{size_shown[1]}.", "foreign_frame"
-        )
+        size, needed = "x".join(map(_shown, drawn_on)), f"{size_shown[0]}x{size_shown[1]}"
+        content.add(f"Box {number} was drawn on {size} pixels; the image has {needed}.", "foreign_frame")
     elif entry.get("image_rotation"):
         turned = f"turned by {_shown(entry['image_rotation'])} degrees"
         content.add(f"Box {number} was drawn on the image {turned}.", "foreign_frame")

@@ -215,9 +215,8 @@ def require_known_place(sample: Sample, store: ImageStore) -> None:
     """Raises ``RowError`` (not_applicable) where the target must be searched for: a hint that names its region would
     teach to know what cannot be seen."""
     if findability(sample, store) == "searched":
-        raise RowError(
-            Reason.NOT_APPLICABLE, "its target must be searched for, and the family tells the policy where it is"
-        )
+        evidence = "its target must be searched for, and the family tells the policy where it is"
+        raise RowError(Reason.NOT_APPLICABLE, evidence)
 
 
 def as_looked_up(exact: Box, image: ImageRef, rng: random.Random) -> Box:

@@ -55,9 +55,8 @@ def messages_type(*flags: Column) -> pa.DataType:
     return pa.list_(pa.struct([("role", TEXT), ("content", pa.list_(part))]))
 
 
-SFT_SCHEMA = hf_schema(
-    [("trajectory_id", TEXT), ("messages", messages_type(("train", pa.bool_()))), ("images", pa.list_(IMAGE))]
-)
+_MESSAGES = ("messages", messages_type(("train", pa.bool_())))
+SFT_SCHEMA = hf_schema([("trajectory_id", TEXT), _MESSAGES, ("images", pa.list_(IMAGE))])
 GRPO_SCHEMA = hf_schema(prompt_columns(("prompt", messages_type()), image=IMAGE, answer="answer"))
 
 

@@ -215,9 +215,8 @@ def _text(answer: str, sample: Sample, _: Grader) -> Grade:
 
 
 def _list(answer: str, sample: Sample, grader: Grader) -> Grade:
-    same = same_list(
-        answer, sample.answer, question=sample.question, is_ordered=grader.is_ordered, tolerance=grader.tolerance
-    )
+    question, ordered, tolerance = sample.question, grader.is_ordered, grader.tolerance
+    same = same_list(answer, sample.answer, question=question, is_ordered=ordered, tolerance=tolerance)
     return graded(same, "list", answer, sample)
 
 

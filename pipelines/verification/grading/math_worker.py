@@ -85,9 +85,8 @@ class MathsProcess:
             self.close()
             # -P: the program's folder stays off sys.path
             command = [sys.executable, "-P", str(_PROGRAM), str(CPU_SECONDS)]
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, env=_ENVIRONMENT
-            )
+            pipe = subprocess.PIPE
+            self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, bufsize=0, env=_ENVIRONMENT)
             self._owner = os.getpid()
         return self._process
 

@@ -66,9 +66,8 @@ def named_method(name: str, options: Mapping[str, Any] = MappingProxyType({})) -
     try:
         changed: Method = TypeAdapter(type(method)).validate_python({**own, **options})
     except PydanticUserError as error:
-        raise TrainError(
-            f"{name} has a field of a type that --set cannot read: {str(error).splitlines()[0]}"
-        ) from error
+        why = str(error).splitlines()[0]
+        raise TrainError(f"{name} has a field of a type that --set cannot read: {why}") from error
     except ValidationError as error:
         wrong = error.errors()[0]
         value = wrong["input"] if wrong["loc"] else dict(options)

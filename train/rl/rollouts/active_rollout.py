@@ -62,12 +62,20 @@ class ActiveRollout:
         return await self.environment._run(code)
 
     def outcome(self, finished: Rollout) -> RolloutOutcome:
-        environment, transcript = self.environment, self.transcript
-        asked = (environment._row["asked"], self.protocol.name, self.task.mode)
-        images = (tuple(environment._row["images"]), dict(environment.pixels))
-        turns, spent = tuple(transcript.turns), (transcript.n_written, environment.seconds)
-        how: dict[str, Any] = {"n_over_limit": environment.n_over_limit, "sandbox_error": environment.broken}
-        return RolloutOutcome(*asked, finished, turns, *images, *spent, **how)
+        environment = self.environment
+        return RolloutOutcome(
+            question=environment._row["asked"],
+            protocol=self.protocol.name,
+            mode=self.task.mode,
+            rollout=finished,
+            turns=tuple(self.transcript.turns),
+            question_images=tuple(environment._row["images"]),
+            pixels=dict(environment.pixels),
+            n_tokens=self.transcript.n_written,
+            seconds=environment.seconds,
+            sandbox_error=environment.broken,
+            n_over_limit=environment.n_over_limit,
+        )
 
 
 class TurnWriter(typing.Protocol):
@@ -136,10 +144,8 @@ class ModelInTraining:
         """Run the rollouts; from their ``first`` turns on, where these were written before. Raises what the writer of
         turns raises, after all rollouts have ended."""
         self._by_id = {active.task.trajectory_id: active for active in rollouts}
-        first = first or [None] * len(rollouts)
-        tasks = [
-            asyncio.ensure_future(self._run_rollout(active, turn)) for active, turn in zip(rollouts, first, strict=True)
-        ]
+        pairs = zip(rollouts, first or [None] * len(rollouts), strict=True)
+        tasks = [asyncio.ensure_future(self._run_rollout(active, turn)) for active, turn in pairs]
         try:
             return list(await asyncio.gather(*tasks))
         except BaseException:

@@ -61,10 +61,9 @@ def oversample_filter_rank(groups: Sequence[Rewards], *, keep: int, ranked: bool
         raise ValueError(f"the number of groups to keep is at least 0; found {keep}")
     whole = [_whole(group) for group in groups]
     spreads = tuple(_spread(group) for group in whole)
-    filtered: dict[int, Why] = {
-        index: "no_spread" if group else "broken" for index, group in enumerate(whole) if not spreads[index]
-    }
-    order = [index for index in range(len(groups)) if spreads[index]]
+    order = [index for index, spread in enumerate(spreads) if spread]
+    flat = [index for index, spread in enumerate(spreads) if not spread]
+    filtered: dict[int, Why] = {index: "no_spread" if whole[index] else "broken" for index in flat}
     if ranked:
         order.sort(key=lambda index: -spreads[index])
     filtered |= dict.fromkeys(order[keep:], "outranked")
