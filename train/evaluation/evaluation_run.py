@@ -141,7 +141,7 @@ class EvaluationRun:
 def report_record(
     settings: EvaluationSettings, evaluated: EvaluatedPolicy, question_sets: Sequence[QuestionSet], findings: Findings
 ) -> dict[str, Any]:
-    """The content of ``report.json`` but for how long it took; ``inputs`` is the digest of all that decides it."""
+    """The content of ``report.json``, but for the digest of its inputs and how long it took."""
     identity = evaluated.policy.identity
     protocols = sorted({evaluated.protocol_of(scored.question).name for scored in findings.rollouts})
     modes = sorted({scored.task.mode for scored in findings.rollouts})

@@ -145,8 +145,8 @@ def _of_benchmark(sample: Sample, config: BenchmarkConfig) -> Question:
     own_rules = {"anls": None, "judged": Grader("judged")}
     grader = own_rules[scoring] if scoring in own_rules else _grader(sample)
     right = tuple(map(str, _listed(accepted))) or (sample.answer,)
-    turned, same = ("" if value is None else str(value) for value in (cycle, variants))
-    return Question(sample.source, sample, grader, scoring, right, turned, same, config.figures or "")
+    cycle, variants = ("" if value is None else str(value) for value in (cycle, variants))
+    return Question(sample.source, sample, grader, scoring, right, cycle, variants, config.figures or "")
 
 
 def _listed(value: Any) -> list[Any]:
