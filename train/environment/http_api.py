@@ -110,6 +110,7 @@ class OpenEnvSession:
             case "state":
                 return {"type": "state", "data": {"episode_id": self._episode, "step_count": self._n_steps}}
             case "close":
+                await self.end()
                 return None
 
     async def end(self) -> None:
@@ -137,7 +138,7 @@ def add_openenv(app: FastAPI, reset: Route, step: Route, close: Route) -> None:
                     error = invalid(raised) if isinstance(raised, ValidationError) else raised
                     answer = {"type": "error", "data": {"message": str(error), "code": error.kind}}
                 if answer is None:
-                    return
+                    return await socket.close()
                 await socket.send_json(answer)
         except WebSocketDisconnect:
             return  # the client has gone, which ends its session

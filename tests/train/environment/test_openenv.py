@@ -50,6 +50,7 @@ def test_an_episode_ends_with_its_session(client):
             with http.websocket_connect(SOCKET) as socket:
                 assert ask(socket, "reset")["type"] == "observation"
                 socket.send_json({"type": "close"})
+                assert socket.receive()["type"] == "websocket.close"
         assert http.get("/health").json()["episodes"] == 0
 
 
