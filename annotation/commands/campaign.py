@@ -133,14 +133,15 @@ def _print_left_out(workspace: Workspace) -> None:
 
 
 def _print_guide(out: Path | None, language: str | None) -> None:
-    from darkroom.annotation.label_studio.forms import GUIDES
+    from darkroom.annotation.label_studio.forms import GUIDES, guide_text
     from darkroom.annotation.rounds.campaign import Campaign
 
     with open_workspace() as workspace:
-        chosen = language or Campaign.load(workspace.annotation).language
+        campaign = Campaign.load(workspace.annotation)
+    chosen = language or campaign.language
     if chosen not in GUIDES:
         raise typer.BadParameter(f"there is no guide in {chosen!r}; choose from {', '.join(GUIDES)}")
-    text = GUIDES[chosen].read_text(encoding="utf-8")
+    text = guide_text(chosen, campaign.max_share, campaign.max_rework)
     if out is None:
         typer.echo(text)
     else:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 import httpx2
 
 from darkroom.annotation import AnnotationError, FormChanged, ServerUnreachable
-from darkroom.annotation.label_studio.forms import ROUND_FORMS, form, instructions
+from darkroom.annotation.label_studio.forms import ROUND_FORMS, form, guide_mark
 from darkroom.annotation.label_studio.protocol import ChangedTask, Person, TaskListing
 from darkroom.sandbox.errors import require_extra
 
@@ -93,7 +93,7 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
     def blocked_submissions(self, after: int) -> list[dict[str, Any]]:
         return cast(list[dict[str, Any]], self._plugin("GET", "hits", params={"after": after})["hits"])
 
-    def create_project(self, campaign: str, round: str, *, n_excluded: int, language: str = "en") -> int:
+    def create_project(self, campaign: str, round: str, *, n_excluded: int, guide: str = "") -> int:
         description = project_description(campaign, round)
         descriptions = {description, *(project_description(campaign, round, r) for r in ROUND_FORMS[round].roles)}
         for project in self._retry(lambda: list(self._sdk.projects.list(request_options=ONCE))):
@@ -104,7 +104,7 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
                 title=project_title(campaign, round),
                 description=description,
                 label_config=form(round),
-                expert_instruction=instructions(round, language),
+                expert_instruction=guide,
                 show_instruction=True,
                 maximum_annotations=1 + n_excluded,
                 sampling="Sequential sampling",
@@ -117,7 +117,7 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
         )
         return int(created.id)
 
-    def check_project(self, project_id: int, round: str) -> bool:
+    def check_project(self, project_id: int, round: str, *, guide: str = "") -> bool:
         try:
             project = self._retry(lambda: self._sdk.projects.get(id=project_id, request_options=ONCE))
         except _NotFound:
@@ -127,6 +127,9 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
                 f"the form of {self.url}/projects/{project_id}/settings/labeling was changed or belongs to another "
                 "version of Darkroom; restore it with `darkroom annotate sync --reset-forms`"
             )
+        if guide and guide_mark(guide) not in (project.expert_instruction or ""):
+            renewed: Any = {"expert_instruction": guide, "request_options": ONCE}
+            self._retry(lambda: self._sdk.projects.update(id=project_id, **renewed))
         return True
 
     def open_to(self, project_id: int, campaign: str, round: str, roles: Sequence[str]) -> None:
@@ -138,9 +141,9 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
     def n_tasks(self, project_id: int) -> int:
         return int(self._retry(lambda: self._sdk.projects.get(id=project_id, request_options=ONCE)).task_number or 0)
 
-    def reset_form(self, project_id: int, round: str, *, language: str = "en") -> None:
+    def reset_form(self, project_id: int, round: str, *, guide: str) -> None:
         """Skip a missing project. Raises ``AnnotationError`` when submitted annotations do not fit the form."""
-        texts = {"label_config": form(round), "expert_instruction": instructions(round, language)}
+        texts = {"label_config": form(round), "expert_instruction": guide}
         with suppress(_NotFound):
             self._retry(lambda: self._sdk.projects.update(id=project_id, request_options=ONCE, **texts))
 
@@ -173,6 +176,10 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
             page = self._plugin("GET", route, params={**filters, "after": after})
             yield from page["tasks"]
             after = page["next"]
+
+    def unheld_locks(self, project_id: int, *, release: bool) -> list[int]:
+        method = "POST" if release else "GET"
+        return cast(list[int], self._plugin(method, "locks", params={"project": project_id})["tasks"])
 
     def set_overlaps(self, overlaps: Mapping[int, int]) -> None:
         self._plugin("POST", "overlaps", json={"overlaps": {str(task): n for task, n in overlaps.items()}})
@@ -224,7 +231,8 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
         if status == 401:
             return AnnotationError(
                 f"Label Studio at {self.url} rejects the token (401): it was changed or has expired. Set "
-                "DARKROOM_STUDIO_TOKEN, or restart the server with `darkroom annotate up`, which sets its own"
+                "DARKROOM_STUDIO_TOKEN, or restart the server with `darkroom annotate down`, then `darkroom annotate "
+                "up`: a start sets its own"
             )
         if status == 404:
             return _NotFound(f"{self.url}: not found (404): {body}")

@@ -21,7 +21,9 @@ import yaml
 from markdown_it import MarkdownIt
 
 from darkroom.annotation._plugin.darkroom_studio.access import OPEN_TO
+from darkroom.annotation._plugin.darkroom_studio.languages import translated
 from darkroom.pipelines.publishing.rendering import render
+from darkroom.pipelines.records.digest import digest
 
 _HERE = Path(__file__).parent
 GUIDES = {"en": _HERE / "GUIDE.md", **{path.stem.partition(".")[2]: path for path in sorted(_HERE.glob("GUIDE.*.md"))}}
@@ -43,6 +45,9 @@ OPTIONS = {name: tuple(Choice(*option) for option in options) for name, options 
 """The options of every choice."""
 CATEGORIES = OPTIONS["categories"]
 REASONS = OPTIONS["reasons"]
+_NAMED = "|".join(choice.title.replace(" ", r"\s+") for options in OPTIONS.values() for choice in options)
+_TITLE = re.compile(rf"(?<=\*\*)(?:{_NAMED})(?=\*\*)|(?<=\| )(?:{_NAMED})(?= \|)|(?<= )Quantity(?=[ ,])")
+"""A title in the guide: in bold, in a table, or that of the category with a number."""
 
 
 class RoundForm(NamedTuple):
@@ -67,15 +72,35 @@ def form(round: str) -> str:
     return render(template, _HERE / "templates", round=round, quantity=quantity, **OPTIONS).strip()
 
 
-def instructions(round: str, language: str = "en") -> str:
-    """The guide for one round as HTML: its introduction, for rounds that write or judge records, and its sections."""
-    introduction, *sections = GUIDES[language].read_text(encoding="utf-8").split("\n## ")
+def guide_text(language: str, max_share: float, max_rework: int) -> str:
+    """The guide in Markdown, with a campaign's limits, and with titles as the forms have them in this language."""
+    text = GUIDES[language].read_text(encoding="utf-8")
+    text = text.replace("{max_share}", f"{100 * max_share:g}").replace("{max_rework}", str(max_rework))
+    return _TITLE.sub(lambda found: translated(" ".join(found[0].split()), language), text)
+
+
+def round_guide(round: str, language: str = "en", max_share: float = 0.05, max_rework: int = 2) -> str:
+    """The guide for one round as HTML, in this language first and then in the others, which the style hides."""
+    parts = {code: _part(round, code, max_share, max_rework) for code in dict.fromkeys([language, *GUIDES])}
+    # Label Studio's style sheet resets numbers, bullets and margins
+    style = (_HERE / "templates" / "guide.css").read_text()
+    mark = f"dr-{digest([style, *parts.values()])[:12]}"
+    blocks = (f'<div class="dr-guide dr-{code} {mark}">{part}</div>' for code, part in parts.items())
+    return f"<style>{style}</style>{''.join(blocks)}"
+
+
+def guide_mark(guide: str) -> str:
+    """The class that tells this guide from those of other rules and versions; the server keeps classes."""
+    return guide.partition('<div class="')[2].partition('"')[0].split()[-1]
+
+
+def _part(round: str, language: str, max_share: float, max_rework: int) -> str:
+    """Its introduction, for rounds that write or judge records, and its sections."""
+    introduction, *sections = guide_text(language, max_share, max_rework).split("\n## ")
     if round in ("review", "verify", "suitability"):
         introduction = introduction.partition("\n")[0]
     rounds = ("annotate", "rework") if round == "rework" else (round,)
     endings = tuple(f"(`{name}`)" for name in rounds)
     chosen = [section for section in sections if section.partition("\n")[0].endswith(endings)]
     text = _HEADING.sub(r"\1", "\n\n## ".join([introduction, *chosen]))
-    # Label Studio's style sheet resets numbers, bullets and margins
-    style = (_HERE / "templates" / "guide.css").read_text()
-    return f'<div class="dr-guide"><style>{style}</style>{MarkdownIt().enable("table").render(text)}</div>'
+    return str(MarkdownIt().enable("table").render(text))

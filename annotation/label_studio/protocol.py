@@ -49,11 +49,12 @@ class TaskServer(Protocol):
     def blocked_submissions(self, after: int) -> list[dict[str, Any]]:
         """The server's log of submissions that its validation blocked, from entry ``after`` on."""
 
-    def create_project(self, campaign: str, round: str, *, n_excluded: int, language: str = "en") -> int:
-        """The project of a round, with the guide in a language; an existing one is reused."""
+    def create_project(self, campaign: str, round: str, *, n_excluded: int, guide: str = "") -> int:
+        """The project of a round; an existing one is reused."""
 
-    def check_project(self, project_id: int, round: str) -> bool:
-        """Look for the project. Raises ``FormChanged`` when its form differs from ours."""
+    def check_project(self, project_id: int, round: str, *, guide: str = "") -> bool:
+        """Look for the project, and let its guide be ``guide``, if given. Raises ``FormChanged`` when its form differs
+        from ours."""
 
     def open_to(self, project_id: int, campaign: str, round: str, roles: Sequence[str]) -> None:
         """Give the project's tasks to these of the round's roles only."""
@@ -61,7 +62,7 @@ class TaskServer(Protocol):
     def n_tasks(self, project_id: int) -> int:
         """The number of tasks of a project."""
 
-    def reset_form(self, project_id: int, round: str, *, language: str = "en") -> None:
+    def reset_form(self, project_id: int, round: str, *, guide: str) -> None:
         """Replace the project's form and guide with ours."""
 
     def import_tasks(self, project_id: int, tasks: Sequence[Mapping[str, Any]]) -> list[int]:
@@ -78,6 +79,9 @@ class TaskServer(Protocol):
     ) -> Iterator[ChangedTask]:
         """Tasks with more annotations than ``n_excluded``, or skips, changed after ``watermark`` (empty: ever). Also
         those with an annotation whose number is higher than ``last_annotation``: clocks are set back now and then."""
+
+    def unheld_locks(self, project_id: int, *, release: bool) -> list[int]:
+        """Tasks locked by people who have answered them, or whose account is closed; ``release``: no more."""
 
     def set_overlaps(self, overlaps: Mapping[int, int]) -> None:
         """Set the number of annotations that complete each task; reopens a task that now lacks some."""

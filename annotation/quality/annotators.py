@@ -1,8 +1,8 @@
 """Figures per annotator, for the team lead, and their work in a period, for payment.
 
 Working time is read from submissions: a gap of up to half an hour between two submissions of a person is work. For a
-longer gap, and for the first submission, the page's own clock counts, up to half an hour. A check of a planted error
-leaves no event in a record's history; it counts as a submission, and its time lies in the gaps.
+longer gap, and for the first submission, the server's time on the task counts, up to half an hour. A check of a planted
+error leaves no event in a record's history; it counts as a submission, and its time lies in the gaps.
 """
 
 import csv

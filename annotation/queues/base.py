@@ -15,7 +15,7 @@ from darkroom.annotation.label_studio.protocol import Person
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.journal_file import AnnotationVersion, RecordTask, TaskRequest
 from darkroom.annotation.rounds.state_machine import invalid_submission
-from darkroom.annotation.rounds.submissions import InvalidSubmission, require_no_problems, signer_of
+from darkroom.annotation.rounds.submissions import InvalidSubmission, require_no_problems, signer_of, worked_seconds
 from darkroom.annotation.rounds.task_exchange import BATCH, PendingTask, SyncCounts, TaskExchange
 from darkroom.pipelines.inspection.gallery.entries import entry_of_record
 from darkroom.pipelines.publishing.rendering import render
@@ -127,7 +127,7 @@ def _read(request: TaskRequest, version: AnnotationVersion, people: Mapping[int,
     require_no_problems(content)
     reasons = content.reasons if content.verdict == "reject" else ()
     comment, at = storable(content.texts["comment"]), str(raw.get("created_at") or "")
-    return QueueVerdict(request.item_id, content.verdict, reasons, comment, person.email, at, raw.get("lead_time"))
+    return QueueVerdict(request.item_id, content.verdict, reasons, comment, person.email, at, worked_seconds(raw))
 
 
 def sample_ids(ids: Iterable[str], *, seed: int, queue: str, n_rows: int | None) -> list[str]:

@@ -131,17 +131,20 @@ class RecordedServer:
     def blocked_submissions(self, after: int) -> list[dict[str, Any]]:
         return [dict(entry) for entry in self._recording.hits[after:]]
 
-    def create_project(self, campaign: str, round: str, *, n_excluded: int, language: str = "en") -> int:
+    def create_project(self, campaign: str, round: str, *, n_excluded: int, guide: str = "") -> int:
         """Number the projects by round: recorded ones may be of several servers."""
         return ROUNDS.index(round) + 1
 
-    def check_project(self, project_id: int, round: str) -> bool:
+    def check_project(self, project_id: int, round: str, *, guide: str = "") -> bool:
         return True
 
     def _change_nothing(self, *_: object, **__: object) -> None:
         pass
 
     open_to = reset_form = set_overlaps = delete_task = _change_nothing
+
+    def unheld_locks(self, project_id: int, *, release: bool) -> list[int]:
+        return []
 
     def n_tasks(self, project_id: int) -> int:
         """All that were handed out; nothing gets lost."""

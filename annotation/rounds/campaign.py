@@ -18,7 +18,7 @@ import pydantic
 import yaml
 
 from darkroom.annotation import AnnotationError
-from darkroom.annotation.label_studio.forms import CATEGORIES, GUIDES, REASONS, form, names
+from darkroom.annotation.label_studio.forms import CATEGORIES, GUIDES, REASONS, form, names, round_guide
 from darkroom.annotation.rounds.journal_file import TaskRequest
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.stage_runs import code_digest
@@ -67,7 +67,7 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
     """Let a policy write records for people to correct, with boxes in pixels of the image that it receives (Qwen2.5-VL)
     or in thousandths of its sides (Qwen3-VL)."""
     language: str = "en"
-    """The guide that people see; one of ``annotation/label_studio/GUIDE*.md``."""
+    """Of the guide for people whose browser asks for a language that there is no guide in."""
     seed: int = 0
     """Which records people check twice or with a planted error. `init` draws one; with 0, as in campaigns of earlier
     versions, the journal's secret is used for it."""
@@ -78,6 +78,10 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
         if language not in GUIDES:
             raise ValueError(f"there is no guide in {language!r}; choose from {', '.join(GUIDES)}")
         return language
+
+    def guide(self, round: str) -> str:
+        """The guide of a round under the campaign's rules, as HTML."""
+        return round_guide(round, self.language, self.max_share, self.max_rework)
 
     def seeded(self, secret: int) -> Campaign:
         """The campaign with ``secret`` in place of a missing seed: with 0 people could compute the choice."""

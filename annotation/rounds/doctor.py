@@ -31,6 +31,8 @@ class RoundReport:
     """The number of annotations that should complete each task."""
     unpulled: list[int] = field(default_factory=list)
     """Tasks with submissions that the journal has not."""
+    unheld: list[int] = field(default_factory=list)
+    """Tasks whose lock keeps them from others though nobody works on them."""
 
     def sentences(self) -> Iterator[str]:
         """Every difference, and what a repair does about it."""
@@ -46,6 +48,7 @@ class RoundReport:
             (self.changed, "with other data than were handed out; --repair replaces what nobody has answered"),
             (list(self.wrong_overlap), "with another number of annotations than asked for; --repair sets it"),
             (self.unpulled, "with submissions that were not received yet; the next sync or --repair receives them"),
+            (self.unheld, "locked by nobody who works on {it}; the next sync or --repair releases {it}"),
             (self.foreign, "that this campaign did not hand out; remove {it} in Label Studio if nobody needs {it}"),
         ):
             if tasks:
@@ -92,6 +95,7 @@ class Doctor:
                         self.journal.retire_tasks([task_id])
                 self.journal.retire_tasks(each.unfinished_missing)
                 self.journal.set_lost(each.finished_missing)
+                self.server.unheld_locks(each.project.project_id, release=True)
                 if each.wrong_overlap:
                     self.server.set_overlaps(each.wrong_overlap)
                 if each.unpulled:
@@ -118,6 +122,7 @@ class Doctor:
             if listing.n_annotations >= task.overlap and not task.is_finished:
                 report.unpulled.append(task.task_id)
         report.foreign = sorted(listed)
+        report.unheld = self.server.unheld_locks(project.project_id, release=False)
         return report
 
     def _people(self) -> list[str]:

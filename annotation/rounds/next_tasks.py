@@ -1,11 +1,11 @@
 """Tasks that records wait for, as Label Studio takes them."""
 
-import math
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from darkroom.annotation._plugin.darkroom_studio.content import rules_shown
 from darkroom.annotation.label_studio.forms import CATEGORIES, REASONS
 from darkroom.annotation.label_studio.protocol import NOTHING
 from darkroom.annotation.rounds.campaign import Campaign, Terms, terms_of
@@ -96,7 +96,7 @@ def record_task(
         "gate": ImageRules.of(terms, image.width, image.height).gate(round),
     }
     if round in ("annotate", "rework"):
-        data["rules"] = rules_shown(item, terms.max_share)
+        data["rules"] = rules_shown(image.width, image.height, terms.max_share)
     if round == "annotate" and pre_annotation is not None:
         data["rules"] += f"\n\n{PRE_ANNOTATED}"
     if round == "rework":
@@ -136,19 +136,6 @@ def results(fields: RecordFields, item: PoolImage) -> list[dict[str, Any]]:
 
 def _result(name: str, kind: str, value: Mapping[str, Any]) -> dict[str, Any]:
     return {"id": name, "from_name": name, "to_name": "image", "type": kind, "value": dict(value)}
-
-
-def rules_shown(item: PoolImage, max_share: float) -> str:
-    """The size rule in pixels of this image."""
-    image, view = item.image, item.shown
-    pixels = int(max_share * image.width * image.height)
-    side = math.isqrt(pixels)
-    reduced = "" if view.width == image.width else f" You see it reduced to {view.width:,} × {view.height:,}."
-    return (
-        f"**This image has {image.width:,} × {image.height:,} pixels.**{reduced} No box may cover more than "
-        f"{100 * max_share:g} % of it: **{pixels:,} pixels**, a square of {side:,} × {side:,}. The line at the bottom "
-        "says how large yours is."
-    )
 
 
 def record_shown(fields: RecordFields) -> str:

@@ -38,6 +38,7 @@ from darkroom.annotation.rounds.submissions import (
     RecordState,
     Submission,
     Verdict,
+    worked_seconds,
 )
 from darkroom.pipelines.records import AnnotationEvent, FieldChange
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
@@ -200,7 +201,7 @@ class StateMachine:
             attempt=read.task.request.attempt,
             person=email_of(raw.get("completed_by"), self.people),
             at=str(raw.get("created_at") or ""),
-            lead_seconds=raw.get("lead_time"),
+            lead_seconds=worked_seconds(raw),
             verdict=verdict,
             reasons=submission.reasons if submission else (entry.evidence,),
             comment=submission.comment if submission else "",

@@ -173,7 +173,7 @@ def read_submission(raw: Mapping[str, Any], *, round: str, rules: ImageRules) ->
 def require_no_problems(content: Content) -> None:
     """Raises ``RowError`` with the reason of the first problem."""
     if content.problems:
-        raise RowError(Reason(content.problems[0].reason), " ".join(problem.text for problem in content.problems))
+        raise RowError(Reason(content.problems[0].reason), " ".join(problem.text() for problem in content.problems))
 
 
 def signer_of(raw: Mapping[str, Any]) -> int:
@@ -184,6 +184,15 @@ def signer_of(raw: Mapping[str, Any]) -> int:
     if not isinstance(signed, int):
         raise RowError(Reason.BROKEN_SUBMISSION, f"signed by {signed!r}, which is no account")
     return signed
+
+
+def worked_seconds(raw: Mapping[str, Any]) -> float | None:
+    """The time of a submission, which the server measures; earlier versions took what the page, or whoever wrote in its
+    place, sent: None for what cannot be."""
+    match raw.get("lead_time"):
+        case int() | float() as seconds if 0 <= seconds <= 86_400:
+            return float(seconds)
+    return None
 
 
 def frozen_bases(tasks: Iterable[RecordTask]) -> dict[int, str]:

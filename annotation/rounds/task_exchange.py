@@ -59,6 +59,7 @@ class TaskExchange:
         """Recover tasks of an interrupted import and store changes; returns the number of new states."""
         self._ensure_project(round, reset_form=reset_form, recreate=recreate)
         self._recover_tasks(round)
+        self.server.unheld_locks(self._project(round).project_id, release=True)
         return self._pull_changes(round)
 
     def restore_queues(self, *, reset_form: bool, recreate: bool) -> None:
@@ -93,11 +94,11 @@ class TaskExchange:
         return {round: len(tasks) for round, tasks in by_round.items()}
 
     def _ensure_project(self, round: str, *, reset_form: bool, recreate: bool) -> None:
-        project = self.journal.project(round)
+        project, guide = self.journal.project(round), self.campaign.guide(round)
         if project is not None:
             if reset_form:
-                self.server.reset_form(project.project_id, round, language=self.campaign.language)
-            if self.server.check_project(project.project_id, round):
+                self.server.reset_form(project.project_id, round, guide=guide)
+            if self.server.check_project(project.project_id, round, guide=guide):
                 return
             if not recreate:
                 raise AnnotationError(
@@ -106,8 +107,7 @@ class TaskExchange:
                     "work is kept, unfinished work is handed out again"
                 )
             self.journal.forget_project(round)
-        name, language = self.campaign.name, self.campaign.language
-        created = self.server.create_project(name, round, n_excluded=N_EXCLUDED[round], language=language)
+        created = self.server.create_project(self.campaign.name, round, n_excluded=N_EXCLUDED[round], guide=guide)
         self.journal.set_project(round, RoundProject(created))
 
     def _recover_tasks(self, round: str) -> None:

@@ -33,12 +33,20 @@ class OpenStudio:
     url = "http://studio"
     clock = datetime(2026, 5, 1, 10, tzinfo=UTC)
     projects: Any
+    unheld: Sequence[int] = ()
 
     def blocked_submissions(self, after: int) -> list[Any]:
         return []
 
-    def check_project(self, project_id: int, round: str) -> bool:
+    def check_project(self, project_id: int, round: str, **more: Any) -> bool:
         return project_id in self.projects
+
+    def unheld_locks(self, project_id: int, *, release: bool) -> list[int]:
+        """None, unless a test names some."""
+        unheld = list(self.unheld)
+        if release:
+            self.unheld = []
+        return unheld
 
     def open_to(self, project_id: int, campaign: str, round: str, roles: Sequence[str]) -> None:
         pass

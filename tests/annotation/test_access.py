@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from darkroom.annotation._plugin.darkroom_studio.access import AccessTable, refusal
+from darkroom.annotation._plugin.darkroom_studio.access import AccessTable, refusal, wait_after
 
 TABLE = AccessTable.load()
 TASK = {
@@ -102,6 +102,23 @@ def test_a_call_that_keeps_to_its_rule_passes() -> None:
     rule = TABLE.find("api/tasks/<int:pk>/annotations/", "POST")
     assert rule is not None
     assert refusal(rule, {"project": ["3"]}, {"result": [], "lead_time": 3.0, "unique_id": "x"}) == ""
+
+
+@pytest.mark.parametrize(
+    ("n_failures", "elapsed", "wait"),
+    [(0, 0, 0), (4, 0, 0), (5, 0, 30), (5, 12, 18), (5, 30, 0), (6, 0, 60), (9, 0, 480), (10, 0, 900), (10**6, 0, 900)],
+)
+def test_each_wrong_password_after_the_fifth_doubles_the_wait(n_failures: int, elapsed: float, wait: int) -> None:
+    assert wait_after(n_failures, elapsed) == wait
+    assert wait_after(n_failures, elapsed - 10_000) <= 900, "a clock that was set back holds nobody longer"
+
+
+def test_numbers_of_other_objects_are_taken_from_the_pages_and_dropped() -> None:
+    rules = [rule for row in TABLE.rules.values() for rule in row if rule.dropped]
+    assert len(rules) == 5
+    for rule in rules:
+        assert not {"project", "parent_annotation", "parent_prediction", "id"} & set(rule.body)
+        assert refusal(rule, {}, {"result": [], "project": 3, "parent_annotation": 7}) == ""
 
 
 def test_filters_of_the_next_task_are_not_passed_on() -> None:

@@ -31,6 +31,9 @@ OPEN_TO = {
 UNKNOWN = "Authentication credentials were not provided or are wrong."
 FORBIDDEN = "Only the admin of this server may do that."
 
+FREE_FAILURES, FIRST_WAIT, LONGEST_WAIT = 5, 30, 900
+"""Wrong passwords without a wait, and the seconds to wait after that, twice as long each time."""
+
 FILE = Path(__file__).with_name("access.yaml")
 Owned = Literal["account", "annotation", "draft", "project", "task"]
 
@@ -72,6 +75,8 @@ class AccessRule:
     """Query parameters, with their only values; None: any."""
     body: Sequence[str] = ()
     """Keys of the JSON body of a write."""
+    dropped: Sequence[str] = ()
+    """Keys that the pages send, too, and Label Studio does not get: numbers of other objects."""
     ignores_body: bool = False
     """Whether Label Studio gets an empty body, whatever was sent."""
     own: Mapping[str, Owned] = field(default_factory=dict)
@@ -145,8 +150,16 @@ def refusal(rule: AccessRule, parameters: Mapping[str, Iterable[str]], body: Any
         return ""
     if not isinstance(body, dict):
         return "The body of this request must be a JSON object."
-    unknown = sorted(set(body) - set(rule.body))
+    unknown = sorted(set(body) - {*rule.body, *rule.dropped})
     return f"Only the admin of this server may set {', '.join(map(repr, unknown))}." if unknown else ""
+
+
+def wait_after(n_failures: int, elapsed: float) -> int:
+    """The rest of the wait after so many wrong passwords, the last of them ``elapsed`` seconds ago."""
+    if n_failures < FREE_FAILURES:
+        return 0
+    whole = min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(n_failures - FREE_FAILURES, 10))
+    return max(0, round(whole - max(0.0, elapsed)))
 
 
 def _signer(entry: Any, key: str) -> Any:

@@ -1,5 +1,7 @@
 """Views for staff: blocked submissions, overlaps, tasks in pages by their numbers, and accounts (``/darkroom/people``).
 
+locks     GET or POST ?project=N: tasks whose lock nobody works under: the server ended between storing a submission and
+          releasing it (an hour's wait for the next person), or the account was closed
 tasks     GET ?project=N&after=TASK: number, data and counts; ``next`` is the page after this one, null for the last
 changes   GET ?project=N&after=TASK&since=TIME&annotation=N&minimum=N: tasks with more annotations than ``minimum``, or
           skips, that were changed after ``since`` or have an annotation after number ``annotation``; without ``since``,
@@ -31,6 +33,7 @@ from django.db.models import Count, Exists, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.dateparse import parse_datetime
+from django.utils.timezone import now
 from django.views.decorators.csrf import csrf_exempt
 from organizations.models import Organization
 from rest_framework.authtoken.models import Token
@@ -76,6 +79,18 @@ def overlaps(request: HttpRequest) -> HttpResponse:
             task.update_is_labeled()
             task.save(update_fields=["overlap", "is_labeled"])
     return JsonResponse({"n_tasks": len(overlap_of)})
+
+
+@staff_only
+def locks(request: HttpRequest) -> HttpResponse:
+    """The tasks of a project that are locked by nobody who works on them; a POST releases them."""
+    answered = Annotation.objects.filter(task_id=OuterRef("task_id"), completed_by_id=OuterRef("user_id"))
+    unheld = TaskLock.objects.filter(task__project_id=_number(request, "project"), expire_at__gt=now())
+    unheld = unheld.filter(Q(Exists(answered)) | Q(user__is_active=False))
+    numbers = sorted(unheld.values_list("task_id", flat=True))
+    if request.method == "POST":
+        unheld.delete()
+    return JsonResponse({"tasks": numbers})
 
 
 PAGE = 200
@@ -198,19 +213,24 @@ def remove(user: Any, body: dict[str, Any]) -> dict[str, Any]:
     """Deactivate an account; answer how many open tasks were released."""
     user.is_active = False
     user.save(update_fields=["is_active"])
-    Token.objects.filter(user=user).delete()
-    Token.objects.create(user=user)
+    _void_token(user)
     n_released, _ = TaskLock.objects.filter(user=user).delete()
     return {"n_released": n_released}
 
 
 @account_change
 def password(user: Any, body: dict[str, Any]) -> dict[str, Any]:
-    """Set a password; sessions with the old one end."""
+    """Set a password; sessions with the old one end, and the token changes."""
     validate_password(body["password"], user)
     user.set_password(body["password"])
     user.save(update_fields=["password"])
+    _void_token(user)
     return {}
+
+
+def _void_token(user: Any) -> None:
+    Token.objects.filter(user=user).delete()
+    Token.objects.create(user=user)
 
 
 def _bad_request(error: Exception) -> JsonResponse:

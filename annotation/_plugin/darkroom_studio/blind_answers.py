@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from darkroom_studio.identity import user_of
+from darkroom_studio.languages import language_of
 from darkroom_studio.validation import answer_problem, is_blind_first, read_body, served_task, without_key
 from django.db import connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -57,7 +58,7 @@ def answer(request: HttpRequest, pk: int) -> HttpResponse:
         sent = read_body(request.body, request.encoding)["answer"]
     except (ValueError, KeyError, TypeError):
         sent = None
-    problem = answer_problem(sent)
+    problem = answer_problem(sent, language_of(request))
     if problem:
         return JsonResponse({"detail": problem}, status=400)
     return JsonResponse({"answer": settle(pk, user, sent.strip())})

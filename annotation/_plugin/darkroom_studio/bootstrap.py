@@ -45,9 +45,10 @@ def prepare_database() -> None:
         )
     django.setup()
     _migrate()
-    from darkroom_studio.blind_answers import create_table
+    from darkroom_studio import activity, blind_answers
 
-    create_table()
+    blind_answers.create_table()
+    activity.create_tables()
 
 
 def say_step(name: str) -> None:

@@ -9,7 +9,7 @@ The rules are the task's own ``data["gate"]``, frozen when the task was handed o
 checked. A queue's rules are ``{"kind": "verify", "field": "match", "choices": ["match", …], "reasons": []}``.
 ``width`` and ``height`` are the original's, also where people see a reduced view of it (``shown_size``): percent are
 the same of both.
-Standard library only, since Label Studio's environment has nothing of Darkroom's. Boxes are in percent 0..100 of the
+Label Studio's environment has nothing of Darkroom's, nor has this module. Boxes are in percent 0..100 of the
 image in a submission, and in pixels ``(x1, y1, x2, y2)`` once read.
 """
 
@@ -19,6 +19,8 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+from .languages import translated
 
 WRITING, CHECKING = ("annotate", "rework"), ("cross_check", "accept")
 VERDICTS = ("accept", "fix", "reject")
@@ -34,14 +36,23 @@ LARGEST_SHOWN = 50_000_000
 """Pixels; a larger image is shown as a reduced view. Submissions are judged by it: it must not change."""
 _LONGEST_SHOWN = 32_767
 """Pixels of a view's longer side: browsers and JPEG have limits near it."""
+SIZE = "**This image has {} × {} pixels.**"
+LIMIT = (
+    " No box may cover more than {} % of it: **{} pixels**, a square of {} × {}. The line at the bottom says how large "
+    "yours is."
+)
 Corners = tuple[int, int, int, int]
 
 
 class Problem(NamedTuple):
-    """An error of a submission: the reject reason, and a sentence for the annotator."""
+    """An error of a submission: the reject reason, and a sentence for the annotator with the values in it."""
 
     reason: str
-    text: str
+    sentence: str
+    values: tuple[Any, ...] = ()
+
+    def text(self, language: str = "en") -> str:
+        return translated(self.sentence, language, *self.values)
 
 
 @dataclass(slots=True)
@@ -56,15 +67,17 @@ class Content:
     reasons: tuple[str, ...] = ()
     problems: list[Problem] = field(default_factory=list)
 
-    def add(self, text: str, reason: str = "breaks_rules") -> None:
-        self.problems.append(Problem(reason, text))
+    def add(self, sentence: str, *values: Any, reason: str = "breaks_rules") -> None:
+        self.problems.append(Problem(reason, sentence, values))
 
 
-def find_errors(results: Any, rules: Mapping[str, Any]) -> list[str]:
+def find_errors(results: Any, rules: Mapping[str, Any], language: str = "en") -> list[str]:
     """Error messages for the annotator; empty for a valid submission, and for another team's task."""
-    if rules.get("kind") in (*WRITING, *CHECKING):
-        return [problem.text for problem in read_content(results, rules).problems]
-    return [problem.text for problem in read_verdict(results, rules).problems] if "choices" in rules else []
+    is_round = rules.get("kind") in (*WRITING, *CHECKING)
+    if not is_round and "choices" not in rules:
+        return []
+    content = read_content(results, rules) if is_round else read_verdict(results, rules)
+    return [problem.text(language) for problem in content.problems]
 
 
 def read_content(results: Any, rules: Mapping[str, Any]) -> Content:
@@ -93,7 +106,7 @@ def read_verdict(results: Any, rules: Mapping[str, Any]) -> Content:
     content.reasons = _choices("reason", by_field.get("reason", ()), content)
     content.texts["comment"] = _text("comment", by_field.get("comment", ()), content)
     if not content.problems and content.verdict not in rules["choices"]:
-        content.add(f"Choose one: {', '.join(rules['choices'])}.")
+        content.add("Choose one: {}.", ", ".join(rules["choices"]))
     if content.verdict == "reject":
         _check_reasons(content, rules["reasons"])
     return content
@@ -103,15 +116,15 @@ def _by_field(results: Any, fields: Collection[str], content: Content) -> dict[s
     """The results of every field that was filled in; their order is not fixed."""
     by_field: dict[str, list[Mapping[str, Any]]] = {}
     if not isinstance(results, list):
-        content.add(f"The result is {type(results).__name__}, not a list.", "broken_submission")
+        content.add("The result is {}, not a list.", type(results).__name__, reason="broken_submission")
         return by_field
     for entry in results:
         if isinstance(entry, dict) and entry.get("type") == "relation":
-            content.add("Remove the relation between boxes: records have none.", "broken_submission")
+            content.add("Remove the relation between boxes: records have none.", reason="broken_submission")
         elif not isinstance(entry, dict) or not isinstance(entry.get("value"), dict):
-            content.add(f"A result is no object with a value: {_shown(entry)}.", "broken_submission")
+            content.add("A result is no object with a value: {}.", _shown(entry), reason="broken_submission")
         elif entry.get("from_name") not in fields:
-            content.add(f"The form has no field {_shown(entry.get('from_name'))}.", "broken_submission")
+            content.add("The form has no field {}.", _shown(entry.get("from_name")), reason="broken_submission")
         else:
             by_field.setdefault(entry["from_name"], []).append(entry)
     return by_field
@@ -129,7 +142,7 @@ def _choices(name: str, entries: Sequence[Mapping[str, Any]], content: Content) 
 def _choice(name: str, entries: Sequence[Mapping[str, Any]], content: Content) -> str:
     chosen = _choices(name, entries, content)
     if len(chosen) > 1:
-        content.add(f"Choose one {name}, not several choices: {_shown(list(chosen))}.", "broken_submission")
+        content.add("Choose one {}, not several choices: {}.", name, _shown(list(chosen)), reason="broken_submission")
     return chosen[0] if chosen else ""
 
 
@@ -140,7 +153,7 @@ def _strings(name: str, value: Any, content: Content) -> list[str]:
     parts = [value] if isinstance(value, str) else value
     if isinstance(parts, list) and all(isinstance(part, str) for part in parts):
         return parts
-    content.add(f"The {name.replace('_', ' ')} is {_shown(value)}, not a text.", "broken_submission")
+    content.add("The {} is {}, not a text.", name.replace("_", " "), _shown(value), reason="broken_submission")
     return []
 
 
@@ -151,7 +164,7 @@ def _count(entries: Sequence[Mapping[str, Any]], content: Content) -> int | None
     is_number = isinstance(number, int | float) and not isinstance(number, bool) and 0 <= number <= LARGEST_COUNT
     if is_number and number == int(number):
         return int(number)
-    content.add(f"The count is {_shown(number)}, not a whole number from 0 on.")
+    content.add("The count is {}, not a whole number from 0 on.", _shown(number))
     return None
 
 
@@ -161,26 +174,27 @@ def _read_box(number: int, entry: Mapping[str, Any], rules: Mapping[str, Any], c
     drawn_on = (entry.get("original_width") or size_shown[0], entry.get("original_height") or size_shown[1])
     if width and drawn_on != size_shown:
         size, needed = "x".join(map(_shown, drawn_on)), f"{size_shown[0]}x{size_shown[1]}"
-        content.add(f"Box {number} was drawn on {size} pixels; the image has {needed}.", "foreign_frame")
+        content.add("Box {} was drawn on {} pixels; the image has {}.", number, size, needed, reason="foreign_frame")
     elif entry.get("image_rotation"):
-        turned = f"turned by {_shown(entry['image_rotation'])} degrees"
-        content.add(f"Box {number} was drawn on the image {turned}.", "foreign_frame")
+        turned = _shown(entry["image_rotation"])
+        content.add("Box {} was drawn on the image turned by {} degrees.", number, turned, reason="foreign_frame")
     try:
         box = to_corners(value, width or _UNKNOWN_SIDE, height or _UNKNOWN_SIDE)
         share = share_of(value)
     except ValueError as error:
-        content.add(f"Box {number} {error}.")
+        content.add("Box {} {}.", number, error)
         return
     content.boxes.append(box)
     limit = rules.get("max_share", 1)
     if share > limit * (1 + 1e-9):
-        content.add(f"Box {number} covers {100 * share:.2f} % of the image; the limit is {100 * limit:g} %.")
+        found, most = f"{100 * share:.2f}", f"{100 * limit:g}"
+        content.add("Box {} covers {} % of the image; the limit is {} %.", number, found, most)
 
 
 def _check_rules(content: Content, rules: Mapping[str, Any], *, filled: Collection[str]) -> None:
     kind = rules["kind"]
     if kind in CHECKING and content.verdict not in VERDICTS:
-        content.add(f"Choose a verdict: {', '.join(VERDICTS)}.")
+        content.add("Choose a verdict: accept, fix, reject.")
     if kind == "cross_check" and not is_visible(content.texts["blind_answer"]):
         content.add("Your own answer is missing: answer the question before you judge the record.")
     if kind in CHECKING and content.verdict == "reject":
@@ -196,7 +210,7 @@ def _check_reasons(content: Content, options: Any) -> None:
     if not content.reasons:
         content.add("Say why you reject it: choose at least one reason.")
     elif options and not set(content.reasons) <= set(options):
-        content.add(f"Choose reasons of the form; found {_shown(list(content.reasons))}.")
+        content.add("Choose reasons of the form; found {}.", _shown(list(content.reasons)))
 
 
 def _check_record(content: Content, rules: Mapping[str, Any], filled: Collection[str]) -> None:
@@ -207,14 +221,14 @@ def _check_record(content: Content, rules: Mapping[str, Any], filled: Collection
     if not content.category:
         content.add("Choose a category.")
     elif options and content.category not in options:
-        content.add(f"The category is {_shown(content.category)}, not one of {', '.join(options)}.")
+        content.add("The category is {}, not one of {}.", _shown(content.category), ", ".join(options))
     if content.category != "quantity":
         return
     answer = content.texts["answer"]
     if "count" not in filled:
         content.add("The count is missing: enter how many objects there are.")
     elif content.count is not None and answer.isdecimal() and (len(answer) > 100 or int(answer) != content.count):
-        content.add(f"The answer says {_shown(answer)}, the count {content.count}.")
+        content.add("The answer says {}, the count {}.", _shown(answer), content.count)
 
 
 def is_visible(text: str) -> bool:
@@ -230,6 +244,16 @@ def shown_size(width: int, height: int) -> tuple[int, int]:
         longest = max(width, height)
         across, down = _LONGEST_SHOWN * width // longest, _LONGEST_SHOWN * height // longest
     return max(1, across), max(1, down)
+
+
+def rules_shown(width: int, height: int, max_share: float, language: str = "en") -> str:
+    """The size rule in pixels of one image, in Markdown."""
+    pixels = int(max_share * width * height)
+    side, view = f"{math.isqrt(pixels):,}", shown_size(width, height)
+    sizes = [f"{number:,}" for number in (width, height, *view)]
+    reduced = translated(" You see it reduced to {} × {}.", language, *sizes[2:]) if view[0] != width else ""
+    limits = (f"{100 * max_share:g}", f"{pixels:,}", side, side)
+    return translated(SIZE, language, *sizes[:2]) + reduced + translated(LIMIT, language, *limits)
 
 
 def to_corners(value: Mapping[str, Any], original_width: int, original_height: int) -> Corners:

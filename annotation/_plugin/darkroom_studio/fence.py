@@ -11,14 +11,16 @@ from typing import Any
 from urllib.parse import quote
 
 from darkroom_studio.access import FORBIDDEN, UNKNOWN, AccessRule, AccessTable, is_open, open_roles, refusal, role_of
+from darkroom_studio.activity import work_on
 from darkroom_studio.blind_answers import task_for
 from darkroom_studio.identity import has_worked, is_own, user_of
-from darkroom_studio.validation import read_body
+from darkroom_studio.languages import language_of, marked, project_in
+from darkroom_studio.validation import read_body, task_in
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from projects.models import Project
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
-CLOSED_PAGE = Path(__file__).with_name("closed.html").read_text()
+CLOSED_PAGE = Path(__file__).with_name("closed.html").read_text(encoding="utf-8")
 TABLE = AccessTable.load()
 LABEL_STREAM = "projects/<int:pk>/data/"
 
@@ -34,7 +36,8 @@ class AccessMiddleware:
         rule: AccessRule | None = getattr(request, "darkroom_rule", None)
         if rule is None or not rule.answer or response.status_code >= 300:
             return response
-        return _shaped(response, rule, user_of(request))
+        language = language_of(request)
+        return _shaped(response, rule, user_of(request), language)
 
     def process_view(
         self, request: HttpRequest, view: Callable[..., HttpResponse], arguments: Any, numbers: dict[str, Any]
@@ -80,6 +83,11 @@ def _refuse(request: HttpRequest, rule: AccessRule, user: Any, numbers: dict[str
         return JsonResponse(rule.constant, safe=False)
     if rule.ignores_body:
         request._body = b"{}"
+    elif rule.dropped and body is not None:
+        kept = {name: value for name, value in body.items() if name in rule.body}
+        if not is_own("draft", kept.get("draft_id"), user):  # Label Studio would tell whether there is such a draft
+            kept.pop("draft_id", None)
+        request._body = json.dumps(kept).encode()
     return None
 
 
@@ -97,13 +105,14 @@ def _closed_page(request: HttpRequest, rule: AccessRule, user: Any, number: int)
     project = Project.objects.filter(id=number).only("description").first()
     if project is not None and not is_open(project, user):
         roles = " or ".join(open_roles(project)) or "admin"
-        return HttpResponse(CLOSED_PAGE.format(roles=roles, role=role_of(user) or "none"), status=403)
+        page = marked(CLOSED_PAGE, language_of(request))
+        return HttpResponse(page.format(roles=roles, role=role_of(user) or "none"), status=403)
     if rule.route != LABEL_STREAM or refusal(rule, dict(request.GET.lists()), None) or "labeling" not in request.GET:
         return HttpResponseRedirect(f"/projects/{number}/data?labeling=1")
     return None
 
 
-def _shaped(response: HttpResponse, rule: AccessRule, user: Any) -> HttpResponse:
+def _shaped(response: HttpResponse, rule: AccessRule, user: Any, language: str) -> HttpResponse:
     is_json = not response.streaming and response.get("Content-Type", "").startswith("application/json")
     if not is_json:
         logging.getLogger(__name__).error("%s answered without JSON; withheld", rule.route)
@@ -112,10 +121,16 @@ def _shaped(response: HttpResponse, rule: AccessRule, user: Any) -> HttpResponse
         content = json.loads(response.content)
         if rule.answer == "projects":
             content = _open_projects(content, user)
-        elif rule.answer == "project" and has_worked(content["id"], user):
-            content["show_instruction"] = False  # the guide has opened by itself until now; its button stays
+            content["results"] = [project_in(project, language) for project in content["results"]]
+        elif rule.answer == "project":
+            content = project_in(content, language)
+            if has_worked(content["id"], user):
+                content["show_instruction"] = False  # the guide has opened by itself until now; its button stays
         elif rule.answer == "task":
-            content = task_for(user, content)
+            content = task_in(task_for(user, content), language)
+            work_on(content["id"], user)
+        elif rule.answer == "draft":
+            work_on(content["task"], user)
         shaped = TABLE.shaped(content, rule.answer, person_id=user.id, email=user.email)
         response.content = json.dumps(shaped).encode()
         response.headers.pop("Content-Length", None)

@@ -1,5 +1,5 @@
-"""Validation of submissions, and the plug-in's part of pages (Django middleware). A submission that breaks the rules is
-answered with the errors, and the form keeps its content."""
+"""Validation of submissions and their time, the brake on logins, the plug-in's part of pages (Django middleware). A
+submission that breaks the rules is answered with the errors, and the form keeps its content."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from darkroom_studio.activity import login_wait, note_login, work_on
 from darkroom_studio.blind_answers import settled_answer
 from darkroom_studio.fence import route_of
 from darkroom_studio.identity import user_of
+from darkroom_studio.languages import language_of, marked, translated
 from darkroom_studio.validation import find_submission_errors, log_blocked, read_body
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template import Context, Engine
@@ -20,6 +22,7 @@ from tasks.models import Annotation, Task
 GetResponse = Callable[[HttpRequest], HttpResponse]
 SUBMIT = "api/tasks/<int:pk>/annotations/"
 EDIT = "api/annotations/<int:pk>/"
+LOGIN = "user/login/"
 
 
 class SubmissionMiddleware:
@@ -36,6 +39,8 @@ class SubmissionMiddleware:
     ) -> HttpResponse | None:
         """None: Label Studio answers."""
         route, stored = route_of(request), None
+        if route == LOGIN and request.method == "POST":
+            return _logged_in(request, lambda: view(request, *arguments, **numbers))
         if route == SUBMIT and request.method == "POST":
             task = Task.objects.filter(id=numbers["pk"]).only("id", "data").first()
         elif route == EDIT and request.method in ("PATCH", "PUT"):
@@ -47,42 +52,65 @@ class SubmissionMiddleware:
         if user is None or user.is_staff or not isinstance(rules, dict):
             return None
         body = read_body(request.body, request.encoding)
-        settled = settled_answer(task.id, user)
+        settled, language = settled_answer(task.id, user), language_of(request)
         errors = find_submission_errors(
-            body, rules, method=request.method, query=request.GET, stored=stored, settled=settled
+            body,
+            rules,
+            method=request.method,
+            query=request.GET,
+            stored=stored,
+            settled=settled,
+            language=language,
         )
         if not errors:
+            request._body = json.dumps({**body, "lead_time": work_on(task.id, user)}).encode()
             return None
         log_blocked(user.email, task.id, errors)
         # 403 + PAUSED is the one kind of error whose text Label Studio 1.23 shows to the annotator, in a window that
         # stays if there are validation errors; a 400 gives only "Annotation is not saved, please try again".
         answer = {
             "status_code": 403,
-            "detail": "Not saved; your input is still here.",
+            "detail": translated("Not saved; your input is still here.", language),
             "validation_errors": {"non_field_errors": errors},
             "display_context": {"reason": "PAUSED"},
         }
         return JsonResponse(answer, status=403)
 
 
-TITLES = {403: "This is not open to you", 404: "There is no such page"}
+TITLES = {403: "This is not open to you", 404: "There is no such page", 429: "Too many wrong passwords"}
+
+
+def _logged_in(request: HttpRequest, log_in: Callable[[], HttpResponse]) -> HttpResponse:
+    """Let a password be tried, unless too many wrong ones came for this account from this address."""
+    email = request.POST.get("email", "").strip().lower()
+    name = f"{email[:300]} {request.META.get('REMOTE_ADDR', '')}"
+    if wait := login_wait(name):
+        detail = translated("Try again in {} seconds.", language_of(request), wait)
+        answer = _error_page(JsonResponse({"detail": detail}, status=429), language_of(request))
+        answer["Retry-After"] = str(wait)
+        return answer
+    response = log_in()
+    note_login(name, succeeded=response.status_code == 302)
+    return response
 
 
 def finish_page(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     """Add the plug-in's part to a page, and show an error as a page; data for scripts are unchanged."""
+    response.setdefault("X-Frame-Options", "DENY")
     kind = response.get("Content-Type", "")
     is_page = request.method == "GET" and "text/html" in request.headers.get("Accept", "")  # else a script asks
     if response.status_code >= 400 and kind.startswith("application/json") and is_page:
-        return _error_page(response)
-    if request.user.is_authenticated and kind.startswith("text/html") and not response.streaming:
+        return _error_page(response, language_of(request))
+    is_ours = "Content-Security-Policy" in response  # no page of Label Studio's, and none with scripts
+    if request.user.is_authenticated and kind.startswith("text/html") and not response.streaming and not is_ours:
         # every page is the same single-page app: a project can be opened from any of them without another page load
-        for tag, insert in _inserts(request.user).items():
+        for tag, insert in _inserts(request.user, language_of(request)).items():
             response.content = response.content.replace(tag, insert.encode() + tag, 1)
         response.headers.pop("Content-Length", None)
     return response
 
 
-def _inserts(user: Any) -> dict[bytes, str]:
+def _inserts(user: Any, language: str) -> dict[bytes, str]:
     """Texts to insert into a page, by the tag that follows."""
     styles, early, late = ["page.css"], ["side_panels.js"], ["form.js", "box_size.js", "blind_answer.js"]
     if not user.is_staff:
@@ -90,19 +118,22 @@ def _inserts(user: Any) -> dict[bytes, str]:
         early.append("label_stream.js")
         late.append("annotator.js")
     scripts = {b"</head>": early, b"</body>": late}
-    inserts = {tag: "".join(f"<script>{_text(name)}</script>" for name in names) for tag, names in scripts.items()}
-    return inserts | {b"</head>": f"<style>{''.join(map(_text, styles))}</style>{inserts[b'</head>']}"}
+    inserts = {
+        tag: "".join(f"<script>{_text(name, language)}</script>" for name in names) for tag, names in scripts.items()
+    }
+    style = "".join(_text(name, language) for name in styles)
+    return inserts | {b"</head>": f"<style>{style}</style>{inserts[b'</head>']}"}
 
 
 @cache
-def _text(name: str) -> str:
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+def _text(name: str, language: str) -> str:
+    return marked(Path(__file__).with_name(name).read_text(encoding="utf-8"), language)
 
 
-def _error_page(response: HttpResponse) -> HttpResponse:
+def _error_page(response: HttpResponse, language: str) -> HttpResponse:
     content = json.loads(response.content or b"{}")
     detail = content.get("detail") if isinstance(content, dict) else None
-    title = TITLES.get(response.status_code, "That did not work")
+    title = translated(TITLES.get(response.status_code, "That did not work"), language)
     values = {"status": response.status_code, "title": title, "detail": detail or ""}
-    page = Engine(autoescape=True).from_string(_text("error.html")).render(Context(values))
+    page = Engine(autoescape=True).from_string(_text("error.html", language)).render(Context(values))
     return HttpResponse(page, status=response.status_code)

@@ -15,6 +15,7 @@ from core.views import main as studio_main
 from darkroom_studio.access import is_open, role_of, round_of
 from darkroom_studio.administration import counted
 from darkroom_studio.content import WRITING
+from darkroom_studio.languages import language_of, marked, title_in, translated
 from django.db.models import Count, F, Q
 from django.db.models.fields.json import KT
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
@@ -30,7 +31,8 @@ FIRST = ("rework", "accept", "cross_check", "review", "annotate", "verify", "sui
 """In the order of urgency: begun work comes before new work."""
 
 START = "/projects/"
-_TEMPLATE = Path(__file__).with_name("start.html").read_text()
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+_TEMPLATE = Path(__file__).with_name("start.html").read_text(encoding="utf-8")
 _RESERVED = Q(result_count=0, lead_time__isnull=True)
 """An annotation that keeps a person out of a task, made by the import."""
 
@@ -47,18 +49,22 @@ def start(request: HttpRequest) -> HttpResponse:
     if not user.is_authenticated or user.is_staff:
         studio: HttpResponse = project_list(request)
         return studio
-    rows = progress_of(user)
+    language = language_of(request)
+    rows = [row._replace(title=title_in(row.title, language)) for row in progress_of(user)]
     values = {
+        "language": language,
         "email": user.email,
         "role": role_of(user),
         "rows": rows,
         "next": min([row for row in rows if row.n_waiting], key=lambda row: FIRST.index(row.round), default=None),
-        "summary": summary(rows),
+        "summary": summary(rows, language),
         "n_sent_back": sum(row.n_sent_back for row in rows),
     }
     # no variable of the page is HTML
-    response = HttpResponse(Engine(autoescape=True).from_string(_TEMPLATE).render(Context(values)))
+    page = Engine(autoescape=True).from_string(marked(_TEMPLATE, language)).render(Context(values))
+    response = HttpResponse(page)
     response["Cache-Control"] = "no-store"
+    response["Content-Security-Policy"] = POLICY
     return response
 
 
@@ -69,7 +75,8 @@ def progress(request: HttpRequest) -> HttpResponse:
         return JsonResponse({"detail": "Log in first."}, status=401)
     number = request.GET.get("project", "")
     rows = progress_of(user, project_id=int(number)) if number.isdecimal() else []
-    return JsonResponse({"text": summary(rows) if rows else ""})
+    language = language_of(request)
+    return JsonResponse({"text": summary(rows, language) if rows else ""})
 
 
 class RoundProgress(NamedTuple):
@@ -117,12 +124,14 @@ def campaign_of(project: Any) -> str:
     return (project.description or "").partition(" ")[2].partition(" ")[2]
 
 
-def summary(rows: Iterable[RoundProgress]) -> str:
+def summary(rows: Iterable[RoundProgress], language: str = "en") -> str:
     """``7 of 40 today, 3 sent back to you``."""
     rows = list(rows)
     n_back = sum(row.n_sent_back for row in rows)
-    text = f"{sum(row.n_today for row in rows):,} of {sum(row.n_all for row in rows):,} today"
-    return f"{text}, {n_back:,} sent back to you" if n_back else text
+    counts = [f"{n:,}" for n in (sum(row.n_today for row in rows), sum(row.n_all for row in rows), n_back)]
+    if n_back:
+        return translated("{} of {} today, {} sent back to you", language, *counts)
+    return translated("{} of {} today", language, *counts[:2])
 
 
 def _waiting(project: Any, user: Any) -> Any:

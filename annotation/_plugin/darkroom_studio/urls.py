@@ -7,6 +7,7 @@ people        GET lists accounts; POST {"email", "role", "password", "name"} cre
 people/remove, people/password  POST {"email"}, {"email", "password"} (staff)
 hits          GET ?after=N: submissions that validation blocked, and the number to continue from (staff)
 tasks, changes  the tasks of a project, and those with new work (staff; ``administration.py``)
+locks         tasks that are locked by nobody who works on them (staff)
 overlaps      POST {"overlaps": {"<task>": <annotations that complete it>}} (staff)
 images/<sha>  an image of the store (every account)
 tasks/<n>/answer  POST {"answer"}: a checker's own answer, before the record is shown (to whom the task was given)
@@ -16,7 +17,16 @@ progress      GET ?project=N: the line above a task, ``{"text": "7 of 40 today, 
 from __future__ import annotations
 
 from core.urls import urlpatterns as studio_urlpatterns
-from darkroom_studio.administration import accounts, blocked_submissions, changes, overlaps, password, remove, tasks
+from darkroom_studio.administration import (
+    accounts,
+    blocked_submissions,
+    changes,
+    locks,
+    overlaps,
+    password,
+    remove,
+    tasks,
+)
 from darkroom_studio.blind_answers import answer
 from darkroom_studio.images import image
 from darkroom_studio.start import home, progress, start
@@ -30,6 +40,7 @@ urlpatterns = [
     path("darkroom/tasks", tasks),
     path("darkroom/changes", changes),
     path("darkroom/overlaps", overlaps),
+    path("darkroom/locks", locks),
     path("darkroom/images/<str:sha256>", image),
     path("darkroom/tasks/<int:pk>/answer", answer),
     path("darkroom/progress", progress),

@@ -17,7 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from .content import find_errors, is_visible, read_content
+from .content import find_errors, is_visible, read_content, rules_shown
+from .languages import note_in, translated
 
 LOG_PAGE = 10_000
 """Most lines of the log in one answer."""
@@ -42,7 +43,14 @@ def _finite(text: str) -> float:
 
 
 def find_submission_errors(
-    body: Any, rules: Mapping[str, Any], *, method: str, query: Mapping[str, str], stored: Any = None, settled: str = ""
+    body: Any,
+    rules: Mapping[str, Any],
+    *,
+    method: str,
+    query: Mapping[str, str],
+    stored: Any = None,
+    settled: str = "",
+    language: str = "en",
 ) -> list[str]:
     """Error messages for a request that submits (POST) or edits: ``body`` is its JSON, ``query`` its parameters,
     ``stored`` the result of an edited annotation, without which an edit may turn a skip into a submission."""
@@ -60,7 +68,7 @@ def find_submission_errors(
         results = stored
     else:
         results = body.get("result")
-    return find_errors(results, rules) or find_blind_errors(results, rules, settled)
+    return find_errors(results, rules, language) or find_blind_errors(results, rules, settled, language)
 
 
 def log_blocked(email: str, task_id: int, errors: Sequence[str]) -> None:
@@ -116,23 +124,38 @@ def served_task(task: Mapping[str, Any], settled: str) -> dict[str, Any]:
     return {**task, "data": data, "predictions": records}
 
 
-def answer_problem(answer: Any) -> str:
+def task_in(task: Mapping[str, Any], language: str) -> dict[str, Any]:
+    """A task with its notes in a language."""
+    data = dict(task["data"])
+    for name in {"rules", "reasons", "question_shown", "record_shown"} & set(data):
+        data[name] = note_in(data[name], language)
+    gate = data.get("gate") or {}
+    if data.get("rules") and gate.get("width"):  # the first paragraph has numbers
+        size = rules_shown(gate["width"], gate["height"], gate["max_share"], language)
+        data["rules"] = "\n\n".join([size, *data["rules"].split("\n\n")[1:]])
+    return {**task, "data": data}
+
+
+def answer_problem(answer: Any, language: str = "en") -> str:
     """Say in a sentence why something is no answer of a checker; empty for an answer."""
     if not isinstance(answer, str) or not is_visible(answer):
-        return "Answer the question first."
+        return translated("Answer the question first.", language)
     if len(answer) > LONGEST:
-        return f"Your answer has {len(answer):,} characters; at most {LONGEST:,} are kept."
+        said = "Your answer has {} characters; at most {} are kept."
+        return translated(said, language, f"{len(answer):,}", f"{LONGEST:,}")
     if any(unicodedata.category(letter) in ("Cc", "Cs") for letter in answer):
-        return "Answer in one line of ordinary characters."
+        return translated("Answer in one line of ordinary characters.", language)
     return ""
 
 
-def find_blind_errors(results: Any, rules: Mapping[str, Any], settled: str) -> list[str]:
+def find_blind_errors(results: Any, rules: Mapping[str, Any], settled: str, language: str = "en") -> list[str]:
     """Errors of a submission of a blind-first task that does not repeat the settled answer."""
     if not is_blind_first(rules):
         return []
     if not settled:
-        return ["Answer the question before you judge the record: the record is shown to you afterwards."]
+        first = "Answer the question before you judge the record: the record is shown to you afterwards."
+        return [translated(first, language)]
     if read_content(results, rules).texts["blind_answer"] != settled:
-        return [f"Your own answer was “{settled[:100]}”, before you saw the record. It cannot be changed."]
+        said = "Your own answer was “{}”, before you saw the record. It cannot be changed."
+        return [translated(said, language, settled[:100])]
     return []

@@ -8,8 +8,9 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from darkroom.annotation._plugin.darkroom_studio.content import FIELDS
+from darkroom.annotation._plugin.darkroom_studio.languages import translated
 from darkroom.annotation.label_studio import forms
-from darkroom.annotation.label_studio.forms import GUIDES, ROUND_FORMS, form, instructions
+from darkroom.annotation.label_studio.forms import GUIDES, ROUND_FORMS, form, round_guide
 
 ROUNDS = sorted(ROUND_FORMS)
 
@@ -63,6 +64,11 @@ def test_the_queues_offer_what_their_verdicts_know() -> None:
     assert aliases("suitability", "helps") == list(forms.names(forms.OPTIONS["suitabilities"]))
 
 
+def first_part(round: str, language: str = "en") -> str:
+    """What the style does not hide."""
+    return round_guide(round, language).split('<div class="dr-guide')[1]
+
+
 @pytest.mark.parametrize(
     ("round", "there", "elsewhere"),
     [
@@ -76,7 +82,7 @@ def test_the_queues_offer_what_their_verdicts_know() -> None:
     ],
 )
 def test_the_instructions_are_about_the_round_alone(round: str, there: str, elsewhere: str) -> None:
-    html = instructions(round)
+    html = first_part(round)
     assert there in html
     assert elsewhere not in html
     assert "(`" not in html
@@ -84,25 +90,39 @@ def test_the_instructions_are_about_the_round_alone(round: str, there: str, else
 
 @pytest.mark.parametrize("round", ["annotate", "rework", "cross_check", "accept"])
 def test_who_writes_or_judges_a_record_reads_the_categories_and_what_is_not_to_be_asked(round: str) -> None:
-    html = instructions(round)
+    html = first_part(round)
     for part in (*(f"<td>{category.title}</td>" for category in forms.CATEGORIES), "Do not write questions"):
         assert part in html
 
 
 @pytest.mark.parametrize("round", ROUNDS)
 def test_a_guide_in_another_language_has_the_same_parts(round: str) -> None:
-    english = instructions(round)
+    english = first_part(round)
     for language in GUIDES:
-        html = instructions(round, language)
+        html = first_part(round, language)
         assert (language == "en") == (html == english)
         for tag in ("<h2>", "<tr>", "<strong>", "<li>"):
             assert html.count(tag) == english.count(tag), (language, tag)
 
 
 @pytest.mark.parametrize("language", GUIDES)
+def test_a_guide_names_the_limits_and_titles_that_its_readers_meet(language: str) -> None:
+    for round in ("annotate", "rework"):
+        html = round_guide(round, language, 0.0125, 7)
+        assert html.count("1.25 %") == len(GUIDES)
+        assert (html.count("7 ×") + html.count("7 次")) == (len(GUIDES) if round == "rework" else 0)
+        assert "{" not in html.partition("</style>")[2]
+    for choice in (*forms.CATEGORIES, *forms.OPTIONS["verdicts"]):
+        assert translated(choice.title, language) in first_part("cross_check", language)
+    for choice in (*forms.OPTIONS["matches"], *forms.OPTIONS["suitabilities"]):
+        shown = first_part("verify", language) + first_part("suitability", language)
+        assert f"<strong>{translated(choice.title, language)}</strong>" in shown
+
+
+@pytest.mark.parametrize("language", GUIDES)
 def test_a_new_annotator_reads_the_guide_of_a_round_in_five_minutes(language: str) -> None:
     per_minute = 200  # words; in Chinese characters
     for round in ROUNDS:
-        text = re.sub(r"<style>.*?</style>|<[^>]+>", " ", instructions(round, language), flags=re.DOTALL)
+        text = re.sub(r"<style>.*?</style>|<[^>]+>", " ", first_part(round, language), flags=re.DOTALL)
         n = len(re.sub(r"\s", "", text)) if language == "zh" else len(text.split())
         assert n <= 5 * per_minute, (round, n)

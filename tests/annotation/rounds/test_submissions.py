@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from darkroom.annotation.rounds.submissions import ImageRules, Submission, read_submission
+from darkroom.annotation.rounds.submissions import ImageRules, Submission, read_submission, worked_seconds
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from tests.annotation.desk import ANN, SIZE, accepts, box, choice, number, record, rejects, text
 
@@ -31,6 +31,15 @@ def test_a_record_is_read_in_any_order() -> None:
     )
     assert found.fields.boxes == ((400, 600, 560, 690),)
     assert found.person_id == ANN
+
+
+@pytest.mark.parametrize(
+    ("sent", "counted"),
+    [(3.5, 3.5), (0, 0.0), (None, None), (-1e12, None), (1e9, None), (float("nan"), None), ("60", None), ([], None)],
+)
+def test_a_time_that_an_earlier_version_took_counts_if_it_can_be(sent: Any, counted: float | None) -> None:
+    assert worked_seconds({"lead_time": sent}) == counted
+    assert worked_seconds({}) is None
 
 
 def test_a_box_without_a_frame_is_on_the_stored_image() -> None:

@@ -32,7 +32,7 @@ class Studio(Server):
     def people(self) -> list[Any]:
         return PEOPLE
 
-    def create_project(self, campaign: str, round: str, *, n_excluded: int, language: str = "en") -> int:
+    def create_project(self, campaign: str, round: str, *, n_excluded: int, guide: str = "") -> int:
         number = len(self.projects) + 1
         self.projects.add(number)
         return number

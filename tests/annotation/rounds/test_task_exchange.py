@@ -30,9 +30,9 @@ class Server(OpenStudio):
         self.fails: dict[str, str] = {}
         self.guide = ""
 
-    def create_project(self, campaign: str, round: str, *, n_excluded: int, language: str = "en") -> int:
+    def create_project(self, campaign: str, round: str, *, n_excluded: int, guide: str = "") -> int:
         self.projects.add(1)
-        self.guide = language
+        self.guide = guide
         return 1
 
     def listed(self, project_id: int) -> list[TaskListing]:
@@ -160,5 +160,8 @@ def test_a_pull_again_brings_nothing_new(exchange: TaskExchange, server: Server)
 
 
 def test_a_project_shows_the_guide_in_the_campaigns_language(tmp_path: Path, server: Server) -> None:
-    TaskExchange(Journal(tmp_path), server, Campaign(name="c", language="de")).pull("annotate")  # type: ignore[arg-type]
-    assert server.guide == "de"
+    campaign = Campaign(name="c", language="de", max_share=0.0125)
+    TaskExchange(Journal(tmp_path), server, campaign).pull("annotate")  # type: ignore[arg-type]
+    first = server.guide.split('<div class="dr-guide')[1]
+    assert first.startswith(" dr-de ")
+    assert "mehr als 1.25 % der Bildfläche" in first

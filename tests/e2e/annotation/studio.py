@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 
+import sqlalchemy as sa
 from PIL import Image, ImageDraw
 
+from darkroom.annotation.label_studio.server import LabelStudioServer
 from tests.e2e.annotators import answer_of, http_client
 from tests.own_studio import studio_database
 
@@ -19,6 +22,19 @@ SIZE = (2304, 1296)
 def database() -> AbstractContextManager[str | None]:
     """None for SQLite."""
     return studio_database(bool(os.environ.get("DARKROOM_TEST_POSTGRES")))
+
+
+@contextmanager
+def tables_of(server: LabelStudioServer) -> Iterator[sa.Connection]:
+    """Label Studio's own tables, for what only a kill in the right moment would write."""
+    started = server.find()
+    assert started is not None
+    url = started.database.replace("postgresql://", "postgresql+psycopg://").replace("***", "x")
+    file = server.folder / "studio" / "label_studio.sqlite3"
+    studio = sa.create_engine(f"sqlite:///{file}" if url == "sqlite" else url)
+    with studio.begin() as connection:
+        yield connection
+    studio.dispose()
 
 
 def image(number: int) -> Image.Image:

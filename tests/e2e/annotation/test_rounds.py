@@ -30,7 +30,7 @@ from darkroom.assets.graph.annotation import annotation_sync
 from darkroom.assets.graph.resources import WorkspaceResource
 from darkroom.pipelines.records import ImageRef, PoolImage
 from darkroom.pipelines.storage.workspace import Workspace
-from tests.e2e.annotation.studio import logs_in, run_darkroom
+from tests.e2e.annotation.studio import logs_in, run_darkroom, tables_of
 from tests.e2e.annotators import SMALL, boxes, choice, http_client, question_of, text
 
 OTHER_FORM = '<View><Image name="image" value="$image"/></View>'
@@ -288,15 +288,9 @@ def test_the_gate_refuses_whatever_the_sync_would_not_take(server: LabelStudioSe
 
 def as_if_killed_before_counting(server: LabelStudioServer, project: int) -> None:
     """Label Studio stores an annotation first, and counts its task's afterwards: a kill in between loses the count."""
-    started = server.find()
-    assert started is not None
-    url = started.database.replace("postgresql://", "postgresql+psycopg://").replace("***", "x")
-    file = server.folder / "studio" / "label_studio.sqlite3"
-    studio = sa.create_engine(f"sqlite:///{file}" if url == "sqlite" else url)
     forget = sa.text("UPDATE task SET total_annotations = 0, cancelled_annotations = 0 WHERE project_id = :project")
-    with studio.begin() as connection:
+    with tables_of(server) as connection:
         assert connection.execute(forget, {"project": project}).rowcount == 3
-    studio.dispose()
 
 
 def test_the_sensor_hands_out_and_asks_for_a_run_when_something_came_in(
