@@ -34,9 +34,9 @@ OTHERS = [language for language in LANGUAGES if language != "en"]
         ("de-AT,de;q=0.9,en;q=0.8", "de"),
         ("fr-FR, es;q=0.5", "es"),
         ("zh-Hans-CN", "zh"),
-        ("fr", "en"),
-        ("", "en"),
-        (";;,,*" * 10_000 + ",de", "en"),
+        ("fr", ""),
+        ("", ""),
+        (";;,,*" * 10_000 + ",de", ""),
     ],
 )
 def test_the_first_language_of_the_browser_that_there_is(header: str, language: str) -> None:

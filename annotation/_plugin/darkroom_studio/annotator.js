@@ -28,12 +28,12 @@
   var line = element("div", "darkroom-progress"), keys = element("div", "darkroom-keys"), done = element("a", "darkroom-done");
   line.setAttribute("role", "status");
   done.href = START;
-  done.textContent = "Back to your tasks";
+  done.textContent = "⟦Back to your tasks⟧";
 
   // each with what a form must hold for it
   var KEYS = [
-    ["T", "draw a box", "<RectangleLabels"], ["1\u20139", "choose", "<Choice "], ["Ctrl + Enter", "submit", "<View"],
-    ["Ctrl + wheel", "zoom", "<Image"], ["H", "move the image", "<Image"], ["V", "select", "<RectangleLabels"]
+    ["T", "⟦draw a box⟧", "<RectangleLabels"], ["1\u20139", "⟦choose⟧", "<Choice "], ["Ctrl + Enter", "⟦submit⟧", "<View"],
+    ["Ctrl + wheel", "⟦zoom⟧", "<Image"], ["H", "⟦move the image⟧", "<Image"], ["V", "⟦select⟧", "<RectangleLabels"]
   ];
   function showKeys(form) {
     keys.textContent = "";

@@ -13,15 +13,15 @@
     return box;
   }
   function ask(task) {
-    var box = note("Answer the question yourself", "Keep my answer and show the record", send);
+    var box = note("⟦Answer the question yourself⟧", "⟦Keep my answer and show the record⟧", send);
     var field = element("input"), problem = element("p", "dr-problem");
     field.name = "own_answer";
     field.maxLength = 1000;
     field.autocomplete = "off";
-    field.placeholder = "Your answer";
-    field.setAttribute("aria-label", "Your answer");
+    field.placeholder = "⟦Your answer⟧";
+    field.setAttribute("aria-label", "⟦Your answer⟧");
     problem.setAttribute("role", "alert");
-    box.lastChild.before(field, element("p", "", "It stays as you give it. The record's answer and boxes are shown next."));
+    box.lastChild.before(field, element("p", "", "⟦It stays as you give it. The record's answer and boxes are shown next.⟧"));
     box.append(problem);
     function send() {
       box.lastChild.previousSibling.disabled = true;
@@ -42,7 +42,7 @@
   }
   // a task of an earlier version: the page has the record, and shows it on demand
   function offer() {
-    return note("Answer below before you look", "Show the record's answer", function () {
+    return note("⟦Answer below before you look⟧", "⟦Show the record's answer⟧", function () {
       document.body.classList.remove("dr-closed");
       document.querySelector(".dr-first").remove();
     });

@@ -45,10 +45,9 @@ def prepare_database() -> None:
         )
     django.setup()
     _migrate()
-    from darkroom_studio import activity, blind_answers
+    from darkroom_studio.own_tables import create_tables
 
-    blind_answers.create_table()
-    activity.create_tables()
+    create_tables()
 
 
 def say_step(name: str) -> None:

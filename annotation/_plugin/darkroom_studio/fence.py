@@ -11,10 +11,9 @@ from typing import Any
 from urllib.parse import quote
 
 from darkroom_studio.access import FORBIDDEN, UNKNOWN, AccessRule, AccessTable, is_open, open_roles, refusal, role_of
-from darkroom_studio.activity import work_on
-from darkroom_studio.blind_answers import task_for
 from darkroom_studio.identity import has_worked, is_own, user_of
 from darkroom_studio.languages import language_of, marked, project_in
+from darkroom_studio.own_tables import task_for, work_on
 from darkroom_studio.validation import read_body, task_in
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from projects.models import Project

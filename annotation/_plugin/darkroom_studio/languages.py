@@ -21,9 +21,9 @@ _LINE = re.compile(r"(?:\*\*([^*]+)\*\* ?|(- ))?(.*)", re.DOTALL)
 
 
 def language_of(request: Any) -> str:
-    """The first language of a request's ``Accept-Language`` that there is."""
+    """The first language of a request's ``Accept-Language`` that there is; empty without any."""
     codes = (part.strip()[:2].lower() for part in request.headers.get("Accept-Language", "")[:500].split(","))
-    return next((code for code in codes if code in LANGUAGES), "en")
+    return next((code for code in codes if code in LANGUAGES), "")
 
 
 def translated(text: str, language: str, *values: Any) -> str:
@@ -73,4 +73,4 @@ def _guide_in(guide: str, language: str) -> str:
 
 
 def _exact(text: str, language: str) -> str:
-    return TEXTS[text][language] if text in TEXTS else text
+    return TEXTS.get(text, {}).get(language, text)

@@ -52,7 +52,7 @@ def start(request: HttpRequest) -> HttpResponse:
     language = language_of(request)
     rows = [row._replace(title=title_in(row.title, language)) for row in progress_of(user)]
     values = {
-        "language": language,
+        "language": language or "en",
         "email": user.email,
         "role": role_of(user),
         "rows": rows,

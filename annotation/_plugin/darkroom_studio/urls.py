@@ -27,8 +27,8 @@ from darkroom_studio.administration import (
     remove,
     tasks,
 )
-from darkroom_studio.blind_answers import answer
 from darkroom_studio.images import image
+from darkroom_studio.own_tables import answer
 from darkroom_studio.start import home, progress, start
 from django.urls import path, re_path
 

@@ -2,7 +2,7 @@
 
 A task without ``data["gate"]`` belongs to another team's project on the same server and is not checked. A task whose
 gate says ``"blind_first": true`` is served without the record's answer and boxes until the person who works on it has
-settled an own answer (``blind_answers.py``); then with them, and with that answer in the form. An answer is settled
+settled an own answer (``own_tables.py``); then with them, and with that answer in the form. An answer is settled
 once: submissions and edits must repeat it. Tasks of older versions have no such gate.
 """
 

@@ -1,5 +1,5 @@
-"""People on a real Label Studio: nobody is paid for more than was worked, reaches others' numbers, keeps a lock or token
-or guesses passwords; everybody reads their own language, and the limits of this campaign."""
+"""People on a real Label Studio: nobody is paid for more than was worked, reaches others' numbers, keeps a lock or
+token, guesses passwords; everybody reads their own language, and the limits of this campaign."""
 
 from __future__ import annotations
 

@@ -1,0 +1,115 @@
+"""Tables of the plug-in in Label Studio's database; a backup of the database has them.
+
+Checkers' own answers, settled before they see a record (``POST /darkroom/tasks/<n>/answer``): the first one of a person
+on a task stays. Label Studio saves whole tasks and deletes drafts, and would lose an answer stored in either.
+
+Seconds of work on a task: a request for it (its page, a draft, a submission) ends a stretch of work that began with the
+one before; of a longer pause, ``LONGEST_PAUSE`` counts. The time that pages report is not used: whoever writes it,
+writes a payment. And wrong passwords, by account and address.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from darkroom_studio.access import wait_after
+from darkroom_studio.identity import user_of
+from darkroom_studio.languages import language_of
+from darkroom_studio.validation import answer_problem, is_blind_first, read_body, served_task, without_key
+from django.db import connection
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from tasks.models import Task
+
+ANSWERS, WORK, FAILURES = "darkroom_blind_answers", "darkroom_work", "darkroom_failed_logins"
+_OF_TASK = "task_id integer not null, user_id integer not null"
+_TABLES = {
+    ANSWERS: f"{_OF_TASK}, answer text not null, settled_at varchar(40) not null, primary key (task_id, user_id)",
+    WORK: f"{_OF_TASK}, seconds double precision not null, last_at double precision not null, "
+    "primary key (task_id, user_id)",
+    FAILURES: "name varchar(400) not null primary key, n integer not null, last_at double precision not null",
+}
+LONGEST_PAUSE = 300
+"""Seconds."""
+
+
+def create_tables() -> None:
+    """Create the tables in either database (idempotent)."""
+    with connection.cursor() as cursor:
+        for name, columns in _TABLES.items():
+            cursor.execute(f"create table if not exists {name} ({columns})")
+
+
+def settled_answer(task_id: int, user: Any) -> str:
+    """The answer of a person to a task; empty before they gave one."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"select answer from {ANSWERS} where task_id = %s and user_id = %s", [task_id, user.id])
+        row = cursor.fetchone()
+    return str(row[0]) if row else ""
+
+
+def settle(task_id: int, user: Any, answer: str) -> str:
+    """Store a first answer; returns the one that counts."""
+    values = [task_id, user.id, answer, datetime.now(UTC).isoformat(timespec="seconds")]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"insert into {ANSWERS} values (%s, %s, %s, %s) on conflict (task_id, user_id) do nothing", values
+        )
+    return settled_answer(task_id, user)
+
+
+def task_for(user: Any, task: dict[str, Any]) -> dict[str, Any]:
+    """A task of the API as this person gets it."""
+    task = without_key(task)
+    gate = task["data"].get("gate") if isinstance(task.get("data"), dict) else None
+    return served_task(task, settled_answer(task["id"], user)) if is_blind_first(gate) else task
+
+
+def answer(request: HttpRequest, pk: int) -> HttpResponse:
+    """Settle an answer. The access table admits only who was given the task; no form of another site sends JSON."""
+    user, task = user_of(request), Task.objects.filter(id=pk).only("id", "data").first()
+    if request.method != "POST" or user is None or task is None or not is_blind_first(task.data.get("gate")):
+        return JsonResponse({"detail": "This task asks for no answer beforehand."}, status=404)
+    try:
+        sent = read_body(request.body, request.encoding)["answer"]
+    except (ValueError, KeyError, TypeError):
+        sent = None
+    problem = answer_problem(sent, language_of(request))
+    if problem:
+        return JsonResponse({"detail": problem}, status=400)
+    return JsonResponse({"answer": settle(pk, user, sent.strip())})
+
+
+def work_on(task_id: int, user: Any) -> float:
+    """Note that a person works on a task now; returns the seconds of work on it so far."""
+    pause = f"excluded.last_at - {WORK}.last_at"
+    counted = f"case when {pause} > {LONGEST_PAUSE} then {LONGEST_PAUSE} when {pause} < 0 then 0 else {pause} end"
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"insert into {WORK} values (%s, %s, 0, %s) on conflict (task_id, user_id) do update "
+            f"set seconds = {WORK}.seconds + {counted}, last_at = excluded.last_at returning seconds",
+            [task_id, user.id, time.time()],
+        )
+        return round(float(cursor.fetchone()[0]), 1)
+
+
+def login_wait(name: str) -> int:
+    """Seconds until another password may be tried under this name; 0: now."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"select n, last_at from {FAILURES} where name = %s", [name])
+        n, last_at = cursor.fetchone() or (0, 0.0)
+    return wait_after(n, time.time() - last_at)
+
+
+def note_login(name: str, *, succeeded: bool) -> None:
+    """Count a wrong password; a right one ends the count."""
+    with connection.cursor() as cursor:
+        if succeeded:
+            cursor.execute(f"delete from {FAILURES} where name = %s", [name])
+            return
+        cursor.execute(
+            f"insert into {FAILURES} values (%s, 1, %s) on conflict (name) do update "
+            f"set n = {FAILURES}.n + 1, last_at = excluded.last_at",
+            [name, time.time()],
+        )
