@@ -36,7 +36,7 @@ DRAFT_CODE = (
     __name__,
     "darkroom.pipelines.generation.applicability",
     "darkroom.pipelines.generation.operation_planning",
-    "darkroom.pipelines.generation.recipes",
+    "darkroom.pipelines.generation.recipes.__init__",
     "darkroom.pipelines.generation.rollout",
     "darkroom.pipelines.selection.sampling",
     "darkroom.pipelines.verification.grading",

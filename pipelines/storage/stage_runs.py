@@ -2,8 +2,9 @@
 Stages that measure row by row run through ``pipelines/generation/stage.py``, which ends here."""
 
 import asyncio
+import json
 import time
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from darkroom.pipelines.records import Reject, Usage, from_row, to_row
-from darkroom.pipelines.records.digest import digest, digest_files
+from darkroom.pipelines.records.digest import digest, digest_bytes
 from darkroom.pipelines.records.reject_reasons import RETRYABLE
 from darkroom.pipelines.storage.tables import TableKey, Tables
 from darkroom.pipelines.storage.tracing import span
@@ -24,7 +25,7 @@ T = TypeVar("T")
 ROOT = Path(__file__).parents[3]
 """The folder that holds the package ``darkroom``."""
 _COUNTS = ("n_in", "n_out", "n_rejected", "n_quarantined", "n_not_applicable")
-_SOURCES = frozenset({".py", ".md", ".jinja", ".json", ".sql", ".toml", ".yaml"})
+VERSIONS = Path(__file__).with_name("code_versions.json")
 Progress = Callable[[int, int], None]
 """Called with (rows done, rows in all)."""
 
@@ -83,20 +84,28 @@ def code_version() -> str:
     return version("darkroom-toolkit")
 
 
-def code_digest(*names: str) -> str:
-    """Digest of the sources of ``names``: modules (``darkroom.pipelines.rl.labels``) and packages with all below them.
-    Stages name the code that decides their rows: a change makes their tables again. Raises ``FileNotFoundError``."""
-    return digest([[name, _source_digest(name)] for name in sorted(names)])
-
-
 @cache
-def _source_digest(name: str) -> str:
-    place = ROOT.joinpath(*name.split("."))
-    module = place.with_name(f"{place.name}.py")
-    paths = [path for path in place.rglob("*") if path.suffix in _SOURCES] if place.is_dir() else [module]
-    if not paths or not paths[0].is_file():
-        raise FileNotFoundError(f"a stage names the code {name}: expected {module} or a package, found neither")
-    return digest_files(paths, ROOT)
+def code_versions() -> dict[str, int]:
+    """The declared versions of the modules and packages that decide rows."""
+    versions: dict[str, int] = json.loads(VERSIONS.read_text(encoding="utf-8"))
+    return versions
+
+
+def code_digest(*names: str) -> str:
+    """Digest of the versions of ``names``: modules (``darkroom.pipelines.rl.labels``) and packages with all below them.
+    Stages name the code that decides their rows: a new version makes their tables again, another edit does not. Raises
+    ``LookupError`` for a name without a version."""
+    named = {name: {n: v for n, v in code_versions().items() if f"{n}.".startswith(f"{name}.")} for name in names}
+    if missing := " ".join(name for name, versions in named.items() if not versions):
+        raise LookupError(f"code without a version decides rows; run: python -m scripts.code_versions {missing}")
+    return digest(dict(ChainMap(*named.values())))
+
+
+def file_version(file: Path) -> str:
+    """The version of one of our modules; the digest of a user's file, which has none."""
+    if file.is_relative_to(ROOT / "darkroom"):
+        return code_digest(".".join(file.relative_to(ROOT).with_suffix("").parts))
+    return digest_bytes(file.read_bytes())
 
 
 _finished_only: ContextVar[bool] = ContextVar("finished_only", default=False)

@@ -22,12 +22,13 @@ from darkroom.pipelines.models.prompts import Prompt, bundled_prompt
 from darkroom.pipelines.models.protocols import Protocol, Thyme
 from darkroom.pipelines.models.tasks import PreparedSample, Task
 from darkroom.pipelines.records import ImageRef, LossPolicy, Round, Sample, Trajectory
-from darkroom.pipelines.records.digest import digest, digest_bytes, seed_from
+from darkroom.pipelines.records.digest import digest, seed_from
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.records.samples import families_of
 from darkroom.pipelines.selection.sampling import mixture
 from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.storage.stage_runs import file_version
 from darkroom.pipelines.storage.user_files import added_files, imported
 from darkroom.pipelines.verification.checks import (
     EVERY_FAMILY,
@@ -115,7 +116,7 @@ class Recipe:
     description: str
     """For the people who read the asset graph: one sentence, with the source of the facts."""
     file: Path
-    """``Path(__file__)`` of the recipe: its digest decides whether finished work still stands."""
+    """``Path(__file__)`` of the recipe: its version, or digest, decides whether finished work still stands."""
     prompt: Prompt
     protocol: Protocol
     checks: tuple[CheckFunction, ...]
@@ -150,7 +151,7 @@ class Recipe:
         object.__setattr__(self, "checks", (*self.checks, *added))
         prompts = [self.prompt.digest, *([self.plan.prompt.digest] if self.plan else [])]
         prompts += [FACTS_PROMPT.digest] if SLOT in self.prompt.slots else []
-        object.__setattr__(self, "digest", digest([digest_bytes(self.file.read_bytes()), *prompts]))
+        object.__setattr__(self, "digest", digest([file_version(self.file), *prompts]))
 
     def objection(self, sample: Sample) -> str:
         """Why the family is not for the sample; empty where it is."""

@@ -83,6 +83,7 @@ def oracle_code(family: str) -> tuple[str, ...]:
 def oracle_policy(family: str, *, revision: str = "") -> OraclePolicy:
     """The embedded policy for a family; ``revision`` is the recipe's. Raises ``PolicyUnavailable`` without a script."""
     script = oracle_script(family)
+    code = oracle_code(family)
     module = Path(str(sys.modules[oracles()[family].module].__file__))
-    code = code_digest(*oracle_code(family))
-    return OraclePolicy(script, revision=digest([revision, family, code, digest_bytes(module.read_bytes())]))
+    users = [] if len(code) > len(SCRIPTS_CODE) else [digest_bytes(module.read_bytes())]
+    return OraclePolicy(script, revision=digest([revision, family, code_digest(*code), *users]))

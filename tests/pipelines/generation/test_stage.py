@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import shutil
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,8 @@ from darkroom.pipelines.rl.necessity import ToolNecessities
 from darkroom.pipelines.rl.pass_rates import PassRates
 from darkroom.pipelines.rl.suitability import Suitability, SuitabilityLabels
 from darkroom.pipelines.storage import stage_runs
-from darkroom.pipelines.storage.stage_runs import code_digest
+from darkroom.pipelines.storage.stage_runs import code_digest, file_version
+from scripts.code_versions import DATA, data_digests
 from tests.pipelines.scripted import Scripted
 
 PARTITION = "small-0000"
@@ -52,68 +53,75 @@ CODE: dict[str, tuple[str, ...]] = {
 
 
 @pytest.fixture
-def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The packages' sources, to be edited."""
-    copied = tmp_path / "darkroom"
-    for package in ("pipelines", "annotation"):
-        original = stage_runs.ROOT / "darkroom" / package
-        shutil.copytree(original, copied / package, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(stage_runs, "ROOT", tmp_path)
-    stage_runs._source_digest.cache_clear()
-    yield copied
-    stage_runs._source_digest.cache_clear()
+def versions(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """The declared versions, to be raised."""
+    raised = dict(stage_runs.code_versions())
+    monkeypatch.setattr(stage_runs, "code_versions", lambda: raised)
+    return raised
 
 
-def digests() -> dict[str, str]:
-    stage_runs._source_digest.cache_clear()
-    return {name: code_digest(*code) for name, code in CODE.items()}
-
-
-def stale_after(sources: Path, place: str) -> set[str]:
-    """The stages that an edit of the first source below ``place`` makes stale."""
-    before = digests()
-    path = sources / place
-    edited = path if path.is_file() else sorted(path.rglob("*.py"))[0]
-    edited.write_text(edited.read_text() + "\n# edited\n")
-    return {name for name, digest in digests().items() if digest != before[name]}
+def stale_after(versions: dict[str, int], name: str) -> set[str]:
+    """The stages that a new version of ``name`` makes stale."""
+    before = {stage: code_digest(*code) for stage, code in CODE.items()}
+    versions[name] += 1
+    return {stage for stage, code in CODE.items() if code_digest(*code) != before[stage]}
 
 
 @pytest.mark.parametrize(
-    "place",
+    "module",
     [
-        "pipelines/inspection/gallery",
-        "pipelines/inspection/explain.py",
-        "pipelines/inspection/charts.py",
-        "pipelines/publishing/layouts",
-        "pipelines/models/serving",
-        "pipelines/generation/funnel.py",
-        "pipelines/rl/facts.py",
+        "inspection.gallery",
+        "inspection.explain",
+        "publishing.layouts.exporter",
+        "models.serving",
+        "generation.funnel",
+        "rl.facts",
     ],
 )
-def test_what_decides_no_row_makes_no_table_stale(sources, place):
-    assert stale_after(sources, place) == set()
+def test_what_decides_no_row_is_named_by_no_stage(module):
+    assert not [
+        name for code in CODE.values() for name in code if f"darkroom.pipelines.{module}.".startswith(f"{name}.")
+    ]
 
 
-@pytest.mark.parametrize("name", ["answer.py", "hint_phrases.toml"])
-def test_an_edited_check_or_word_list_makes_verdicts_stale_and_no_draft(sources, name):
-    assert stale_after(sources, f"pipelines/verification/checks/{name}") == {"Verdicts"}
+@pytest.mark.parametrize(
+    ("name", "stale"),
+    [
+        ("pipelines.verification", {"Verdicts"}),
+        ("pipelines.demo.oracle", {"oracle"}),
+        ("annotation.rounds", {"annotation"}),
+        ("pipelines.publishing.layouts", set()),
+        ("pipelines.generation.recipes.crop", {"oracle"}),  # the family's own tables, by its recipe
+        ("pipelines.storage", set(CODE) - {"oracle"}),
+        ("pipelines.records", set(CODE)),
+    ],
+)
+def test_a_new_version_makes_the_stages_stale_that_name_it(versions, name, stale):
+    assert stale_after(versions, f"darkroom.{name}") == stale
 
 
-@pytest.mark.parametrize("place", ["pipelines/demo/oracle", "pipelines/demo/oracle/crop.toml"])
-def test_an_edited_annex_makes_the_embedded_policys_rows_stale_alone(sources, place):
-    assert stale_after(sources, place) == {"oracle"}
+def test_a_package_has_the_versions_of_all_below_it(versions):
+    graded = stale_after(versions, "darkroom.pipelines.verification.grading")
+    assert {"Verdicts", "Drafts", "Runs", "Candidates"} <= graded
 
 
-def test_what_people_are_asked_makes_their_tables_stale(sources):
-    assert stale_after(sources, "annotation/rounds/tables.py") == {"annotation"}
+def test_a_recipes_version_and_a_users_file_decide_their_family(versions, tmp_path):
+    recipes = Path(stage_runs.__file__).parents[1] / "generation" / "recipes"
+    crop, rotation = file_version(recipes / "crop.py"), file_version(recipes / "rotation.py")
+    versions["darkroom.pipelines.generation.recipes.crop"] += 1
+    assert (file_version(recipes / "crop.py") != crop, file_version(recipes / "rotation.py")) == (True, rotation)
+    (own := tmp_path / "mine.py").write_text("x = 1")
+    before = file_version(own)
+    own.write_text("x = 2")
+    assert file_version(own) != before
 
 
-def test_records_and_the_store_decide_every_table(sources):
-    assert stale_after(sources, "pipelines/storage/images.py") == set(CODE) - {"oracle"}
-    assert stale_after(sources, "pipelines/records/samples.py") == set(CODE)
+def test_prompts_word_lists_and_templates_are_those_of_their_versions():
+    """Whoever edits one raises the version of the package that has it: ``python -m scripts.code_versions NAME``."""
+    assert data_digests() == json.loads(DATA.read_text())
 
 
-def test_tables_are_made_again_for_their_own_code_only(sources, workspace, small_source):
+def test_tables_are_made_again_for_their_own_code_only(versions, workspace, small_source):
     intake(workspace, small_source, 0, PARTITION)
     recipe = load_recipes()["direct"]
     family = Family(workspace, recipe, PARTITION)
@@ -123,19 +131,14 @@ def test_tables_are_made_again_for_their_own_code_only(sources, workspace, small
         reports = (family.draft(writer), family.run(writer), family.check(judge), family.keep())
         return {report.key.asset[1]: report.reused for report in reports}
 
-    def edit(place: str) -> None:
-        path = sources / place
-        path.write_text(path.read_text() + "\n# edited\n")
-        stage_runs._source_digest.cache_clear()
-
     assert not any(reused().values())
     n_turns = len(writer.turns), len(judge.turns)
-    edit("pipelines/inspection/gallery/__init__.py")
+    versions["darkroom.pipelines.publishing.layouts"] += 1
     assert reused() == {"drafts": True, "runs": True, "verdicts": True, "trajectories": True}
-    edit("pipelines/verification/checks/answer.py")
+    versions["darkroom.pipelines.verification"] += 1
     # the rows are as they were, so what is made from them stands
     assert reused() == {"drafts": True, "runs": True, "verdicts": False, "trajectories": True}
-    edit("pipelines/generation/drafting.py")
+    versions["darkroom.pipelines.generation.drafting"] += 1
     assert reused() == {"drafts": False, "runs": False, "verdicts": True, "trajectories": True}
     assert (len(writer.turns), len(judge.turns)) == n_turns, "the ledger pays"
 
@@ -180,7 +183,8 @@ def _imports(name: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("kind", [Drafts, Runs, Verdicts], ids=lambda kind: kind.__name__)
 def test_what_a_stage_imports_is_in_its_digest_or_decides_nothing(kind: Any):
-    named = (*RUNNER_CODE, *kind.code, *UNDECIDING[kind.__name__])
+    code = (*RUNNER_CODE, *kind.code, *UNDECIDING[kind.__name__])
+    named = [name.removesuffix(".__init__") for name in code]
     unnamed = {
         module
         for module in imported(kind.__module__)
@@ -189,6 +193,6 @@ def test_what_a_stage_imports_is_in_its_digest_or_decides_nothing(kind: Any):
     assert unnamed == set()
 
 
-def test_a_name_without_sources_is_an_error():
-    with pytest.raises(FileNotFoundError, match=r"pipelines\.nowhere: expected .*nowhere.py or a package"):
-        code_digest("pipelines.nowhere")
+def test_a_name_without_a_version_is_an_error():
+    with pytest.raises(LookupError, match=r"run: python -m scripts.code_versions darkroom.pipelines.nowhere"):
+        code_digest("darkroom.pipelines.nowhere", "darkroom.pipelines.records")
