@@ -78,6 +78,14 @@ class Labelling:
         assert "Labeling Instructions" not in self.visitor.text()
         assert "Instructions" in self.visitor.text().split()
 
+    def open_task(self, project: int) -> None:
+        """Opens it the first time or again: closes the guide, if it opens."""
+        self._open(project)
+        self.visitor.until(SHOWN)
+        if self.visitor.run("window.dataManager.store.project.show_instruction"):
+            self.visitor.until_said("Labeling Instructions")
+            self.close("Labeling Instructions")
+
     def _open(self, project: int) -> None:
         self.visitor.until("document.readyState === 'complete' && !location.pathname.startsWith('/user/login')")
         self.visitor.open(f"{self.url}/projects/{project}/data?labeling=1")

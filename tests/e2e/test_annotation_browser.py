@@ -29,14 +29,16 @@ from darkroom.pipelines.sources import SourceRow
 from darkroom.pipelines.storage.workspace import Workspace
 from tests.e2e.annotators import SMALL, boxes, choice, http_client, settled, text
 from tests.e2e.labelling import REGIONS, SHOWN, Labelling, field, pool_of, write_campaign
-from tests.e2e.visitor import visitor
+from tests.e2e.visitor import PATIENCE_SECONDS, visitor
 from tests.own_studio import running
 from tests.ports import free_port
 
 SIZE = (1400, 900)
 AUTHOR, CHECKER, THIRD, EXPERT = "ann@example.com", "bob@example.com", "cy@example.com", "eve@example.com"
+FOURTH = "dee@example.com"
 AUTHORS_NAME = "Annabel Quill"
 PASSWORD = "a secret of theirs 1"
+KEPT = "Object.keys(localStorage).filter(key => key.startsWith('darkroom:work:'))"
 QUESTION, ANSWER = "What does the *small* sign [on the wall] say?", "No. 7_a <b>"
 
 
@@ -86,7 +88,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[C
         connect(workspace, {}) as studio,
     ):
         studio.add_person(AUTHOR, role="annotator", password=PASSWORD, name=AUTHORS_NAME)
-        for email, role in ((CHECKER, "annotator"), (THIRD, "annotator"), (EXPERT, "expert")):
+        for email, role in ((CHECKER, "annotator"), (THIRD, "annotator"), (FOURTH, "annotator"), (EXPERT, "expert")):
             studio.add_person(email, role=role, password=PASSWORD)
         materialize_pool(workspace, Campaign.load(workspace.annotation), workspace.annotation)
         made = Campaigning(workspace, studio, rows)
@@ -273,6 +275,9 @@ def check(page: Labelling, campaign: Campaigning, item: PoolImage) -> None:
     check_author_is_hidden(page)
     page.visitor.click(".dr-first button")
     page.visitor.until_said("Answer the question first.")
+    page.visitor.type("input[name=own_answer]", "half an ans")
+    page.open_task(campaign.project("cross_check"))
+    page.visitor.until("document.querySelector('input[name=own_answer]')?.value === 'half an ans'")
     page.answer_first(ANSWER)
     page.visitor.until_said(f"Answer: {ANSWER}")
     page.visitor.until(f"{REGIONS}.length === 1")
@@ -377,3 +382,126 @@ def send_back(campaign: Campaigning) -> None:
             said = client.post(f"/api/tasks/{task['id']}/annotations/", json=body)
             assert said.status_code == 201, said.text
         campaign.sync()
+
+
+@pytest.fixture
+def begun(page: Labelling, campaign: Campaigning) -> Labelling:
+    """Somebody at a new record: box and category are there, and the texts are typed, in fields that were not left."""
+    page.log_in(FOURTH, PASSWORD)
+    page.open_task(campaign.project("annotate"))
+    page.visitor.run("Htx.annotationStore.selected.deleteAllRegions()")  # of the test before
+    item = campaign.item(page)
+    page.visitor.press("t")
+    page.draw(campaign.target(item).grown(20), item.image)
+    page.choose("OCR")
+    page.write("Question", QUESTION)
+    page.write("Answer", ANSWER)
+    return page
+
+
+def test_what_was_typed_is_there_again_after_a_reload_the_back_button_and_at_another_computer(
+    begun: Labelling, campaign: Campaigning, port: int
+) -> None:
+    project, written = campaign.project("annotate"), {"Question": QUESTION, "Answer": ANSWER}
+    begun.until_drafted("No. 7_a")
+    begun.open_task(project)
+    assert {heading: begun.written(heading) for heading in written} == written
+    begun.write("Question", "Left at once")
+    begun.visitor.run("history.go(-2)")
+    begun.visitor.until_said("Log out")
+    begun.visitor.run("history.go(2)")
+    begun.visitor.until(f"{field('Question')}?.value === 'Left at once'")
+    with visitor(port, SIZE) as made:
+        elsewhere = Labelling(made, campaign.studio.url)
+        elsewhere.log_in(FOURTH, PASSWORD)
+        elsewhere.open_task(project)
+        assert elsewhere.written("Answer") == ANSWER
+
+
+def test_work_that_only_the_browser_has_is_put_back_unless_the_task_has_changed(
+    begun: Labelling, campaign: Campaigning
+) -> None:
+    begun.until_drafted("No. 7_a")
+    change_kept(begun, "Only here", campaign)
+    begun.visitor.until(f"{field('Question')}.value === 'Only here'")
+    begun.until_drafted("Only here")
+    change_kept(begun, "Before the draft", campaign, draft="of an earlier time")
+    begun.visitor.until_said("This browser holds other work of yours on this task than the server.")
+    assert begun.written("Question") == "Only here"
+    begun.visitor.click("#darkroom-bar button")
+    begun.visitor.until(f"{field('Question')}.value === 'Before the draft'")
+    begun.until_drafted("Before the draft")
+    change_kept(begun, "Of another form", campaign, version="another")
+    begun.visitor.until(f"JSON.parse(localStorage.getItem({KEPT}[0])).version === 'another'")
+    assert begun.written("Question") == "Before the draft"
+
+
+def change_kept(page: Labelling, question: str, campaign: Campaigning, **changes: str) -> None:
+    """Opens the task again with another question in the browser's copy, as if no draft had reached the server."""
+    page.visitor.until(f"{KEPT}.length === 1")
+    page.visitor.run(f"""(() => {{
+        const key = {KEPT}[0], held = JSON.parse(localStorage.getItem(key));
+        const copy = {{...held, drafted: false, ...{json.dumps(changes)}}};
+        copy.results.find(one => one.from_name === 'question').value.text = [{json.dumps(question)}];
+        window.addEventListener('pagehide', () => localStorage.setItem(key, JSON.stringify(copy)));
+    }})()""")
+    page.open_task(campaign.project("annotate"))
+
+
+def test_a_second_tab_with_the_same_task_changes_nothing_until_it_takes_over(
+    begun: Labelling, campaign: Campaigning, port: int
+) -> None:
+    with visitor(port, SIZE, beside=begun.visitor) as made:
+        second = Labelling(made, campaign.studio.url)
+        second.open_task(campaign.project("annotate"))
+        made.until_said("You have this task open in another tab.")
+        made.until("Htx.annotationStore.selected.readonly && document.querySelector('button[name=submit]').disabled")
+        begun.visitor.call("Page.bringToFront")  # one behind another is not drawn
+        begun.write("Answer", "From the first tab")
+        made.call("Page.bringToFront")
+        made.click("#darkroom-bar button")
+        begun.visitor.until_said("You work on this task in another tab now.")
+        begun.visitor.until("Htx.annotationStore.selected.readonly")
+        made.until(f"{field('Answer')}?.value === 'From the first tab'")
+        assert not made.run("Htx.annotationStore.selected.readonly")
+
+
+def test_a_submission_outlasts_a_lost_line_and_an_ended_session_and_is_stored_once(
+    begun: Labelling, campaign: Campaigning, port: int
+) -> None:
+    task = begun.visitor.run("Htx.task.id")
+    begun.visitor.cut()
+    begun.submit()
+    begun.visitor.until_said("The server does not answer.")
+    begun.visitor.until(f"document.querySelector('.dr-side')?.innerText.includes({json.dumps(QUESTION)})")
+    begun.visitor.lose_answers("/annotations?")
+    begun.visitor.cut(False)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not answers_to(task, campaign):
+        assert time.monotonic() < deadline, "it was not sent when the line was back"
+        begun.visitor.run("0")
+    begun.visitor.until_said("The server does not answer.")
+    with visitor(port, SIZE, beside=begun.visitor) as made:
+        made.open(f"{begun.url}/logout/")
+        made.until("location.pathname.startsWith('/user/login')")
+        begun.visitor.lose_answers("")
+        begun.visitor.until_said("Your session has ended.")
+        assert answers_to(task, campaign) == [ANSWER]
+        Labelling(made, campaign.studio.url).log_in(CHECKER, PASSWORD)
+        made.until_said("Log out")
+        begun.visitor.until_said("Somebody else has logged in")
+        made.open(f"{begun.url}/logout/")
+        Labelling(made, campaign.studio.url).log_in(FOURTH, PASSWORD)
+        made.until_said("Log out")
+    begun.visitor.call("Page.bringToFront")  # which the page takes for a reason to look
+    begun.visitor.until(f"window.Htx?.noTask || window.Htx?.task && Htx.task.id !== {task}")
+    assert answers_to(task, campaign) == [ANSWER]
+    assert begun.visitor.run(KEPT) == []
+
+
+def answers_to(task: int, campaign: Campaigning) -> list[str]:
+    """The answers of what was submitted to a task."""
+    with http_client(campaign.studio.url, server_of(campaign.workspace).admin.token) as client:
+        submitted = client.get(f"/api/tasks/{task}/annotations/").json()
+    entries = [entry for one in submitted for entry in one["result"]]
+    return [entry["value"]["text"][0] for entry in entries if entry["from_name"] == "answer"]

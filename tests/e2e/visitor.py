@@ -72,19 +72,24 @@ class Visitor:
         self._responses: dict[str, tuple[str, int]] = {}
         self._answers: list[Answer] = []
         self.n_clicks = 0
+        self.context = ""
 
     def call(self, method: str, **params: Any) -> Any:
         """Calls a method of the protocol; notes what the page has fetched."""
-        self._number += 1
-        self._connection.send(json.dumps({"id": self._number, "method": method, "params": params}))
+        number = self._send(method, **params)
         while True:
             said = json.loads(self._connection.recv(PATIENCE_SECONDS))
-            if said.get("id") == self._number:
+            if said.get("id") == number:
                 if "error" in said and said["error"]["message"].startswith(GONE):
                     raise PageGone(method, said["error"])
                 assert "error" not in said, (method, said["error"])
                 return said["result"]
             self._note(said)
+
+    def _send(self, method: str, **params: Any) -> int:
+        self._number += 1
+        self._connection.send(json.dumps({"id": self._number, "method": method, "params": params}))
+        return self._number
 
     def open(self, url: str) -> None:
         """Goes to an address."""
@@ -195,6 +200,18 @@ class Visitor:
             about = {"x": at.x, "y": at.y, "deltaX": 0, "deltaY": -100, "modifiers": MODIFIERS["Control"]}
             self.call("Input.dispatchMouseEvent", type="mouseWheel", **about)
 
+    def cut(self, is_cut: bool = True) -> None:
+        """Takes the line away from this tab, or gives it back."""
+        unlimited = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+        self.call("Network.emulateNetworkConditions", offline=is_cut, **unlimited)
+
+    def lose_answers(self, part: str) -> None:
+        """From now on a proxy answers 502 in place of the server at addresses with this part; empty: no more."""
+        if part:
+            self.call("Fetch.enable", patterns=[{"urlPattern": f"*{part}*", "requestStage": "Response"}])
+        else:
+            self.call("Fetch.disable")
+
     def image(self) -> Image.Image:
         """The window as it is, RGB."""
         shot = self.call("Page.captureScreenshot", format="png")
@@ -217,6 +234,8 @@ class Visitor:
         about = event.get("params", {})
         if event.get("method") == "Page.frameNavigated" and "parentId" not in about["frame"]:
             self._finished, self._answers = [], []  # the browser has let go of the bodies
+        if event.get("method") == "Fetch.requestPaused":
+            self._send("Fetch.fulfillRequest", requestId=about["requestId"], responseCode=502)
         if event.get("method") == "Network.responseReceived":
             response = about["response"]
             self._responses[about["requestId"]] = (response["url"], response["status"])
@@ -240,16 +259,18 @@ def next_frame(expression: str) -> str:
 
 
 @contextmanager
-def visitor(port: int, size: tuple[int, int]) -> Iterator[Visitor]:
-    """A visitor who has nobody's cookies, in a window of this size, at the browser with this debugging port."""
+def visitor(port: int, size: tuple[int, int], *, beside: Visitor | None = None) -> Iterator[Visitor]:
+    """A visitor who has nobody's cookies, or another's (``beside``), in a window of this size, at the browser with this
+    debugging port."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/version") as said:
         root = json.load(said)["webSocketDebuggerUrl"]
     with connect(root, max_size=None, ping_interval=None) as control:
         browser = Visitor(control)
-        context = browser.call("Target.createBrowserContext")["browserContextId"]
+        context = beside.context if beside else browser.call("Target.createBrowserContext")["browserContextId"]
         target = browser.call("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
         with connect(f"ws://127.0.0.1:{port}/devtools/page/{target}", max_size=None, ping_interval=None) as connection:
             made = Visitor(connection)
+            made.context = context
             width, height = size
             made.call(
                 "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
@@ -259,4 +280,7 @@ def visitor(port: int, size: tuple[int, int]) -> Iterator[Visitor]:
             try:
                 yield made
             finally:
-                browser.call("Target.disposeBrowserContext", browserContextId=context)
+                if beside:
+                    browser.call("Target.closeTarget", targetId=target)
+                else:
+                    browser.call("Target.disposeBrowserContext", browserContextId=context)

@@ -20,6 +20,9 @@
     field.autocomplete = "off";
     field.placeholder = "⟦Your answer⟧";
     field.setAttribute("aria-label", "⟦Your answer⟧");
+    var place = "darkroom:answer:" + window.APP_SETTINGS.user.id + ":" + task.id;
+    field.value = sessionStorage.getItem(place) || "";
+    field.addEventListener("input", function () { sessionStorage.setItem(place, field.value); });
     problem.setAttribute("role", "alert");
     box.lastChild.before(field, element("p", "", "⟦It stays as you give it. The record's answer and boxes are shown next.⟧"));
     box.append(problem);
@@ -31,6 +34,7 @@
       }).then(function (answer) {
         return answer.json().then(function (said) {
           if (!answer.ok) throw new Error(said.detail);
+          sessionStorage.removeItem(place);
           return window.dataManager.lsf.loadTask(task.id);
         });
       }).catch(function (error) {

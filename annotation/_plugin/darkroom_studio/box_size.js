@@ -1,4 +1,4 @@
-// A line beside the buttons with the size of the largest box while it is drawn; keeps drafts working after a rejection.
+// A line beside the buttons with the size of the largest box while it is drawn.
 (function () {
   var line = document.createElement("div");
   line.id = "darkroom-share";
@@ -6,16 +6,8 @@
   line.style.cssText = "position:fixed;left:330px;bottom:10px;z-index:999;padding:6px 12px;border-radius:6px;" +
     "font:600 13px sans-serif;color:#fff;display:none;pointer-events:none";
   document.body.appendChild(line);
-  // Label Studio treats a rejected submission as still in progress and stops saving drafts. Only its own actions may change
-  // its state; the one available writes the current time.
-  function resetSubmission(annotation) {
-    var now = Date.now;
-    Date.now = function () { return 0; };
-    try { annotation.submissionInProgress(); } finally { Date.now = now; }
-  }
   setInterval(function () {
     var selected = window.Htx && window.Htx.annotationStore && window.Htx.annotationStore.selected;
-    if (selected && selected.submissionStarted && document.querySelector('[class*="error-message__detail"]')) resetSubmission(selected);
     var store = selected && window.Htx.task && window.Htx.task.dataObj;
     var rules = store && store.gate;
     if (!rules || !rules.max_share) { line.style.display = "none"; return; }

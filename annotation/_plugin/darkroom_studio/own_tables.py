@@ -75,8 +75,7 @@ def answer(request: HttpRequest, pk: int) -> HttpResponse:
         sent = read_body(request.body, request.encoding)["answer"]
     except (ValueError, KeyError, TypeError):
         sent = None
-    problem = answer_problem(sent, language_of(request))
-    if problem:
+    if problem := answer_problem(sent, language_of(request)):
         return JsonResponse({"detail": problem}, status=400)
     return JsonResponse({"answer": settle(pk, user, sent.strip())})
 
