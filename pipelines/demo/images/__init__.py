@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import ClassVar
 
 from darkroom.pipelines.demo import data_beside
-from darkroom.pipelines.demo.images.charts import chart_questions, charts
+from darkroom.pipelines.demo.images.charts import charts
 from darkroom.pipelines.demo.images.figures import diagrams, figures
 from darkroom.pipelines.demo.images.films import films
 from darkroom.pipelines.demo.images.material import (
@@ -31,10 +31,10 @@ from darkroom.pipelines.demo.images.material import (
     with_details,
 )
 from darkroom.pipelines.demo.images.maths import maths
-from darkroom.pipelines.demo.images.notices import notice_questions, notices
-from darkroom.pipelines.demo.images.pages import page_questions, pages
-from darkroom.pipelines.demo.images.photographs import overviews, photographs, snapshots
-from darkroom.pipelines.demo.images.scenes import scene_questions, scenes
+from darkroom.pipelines.demo.images.notices import notices
+from darkroom.pipelines.demo.images.pages import pages
+from darkroom.pipelines.demo.images.photographs import photographs
+from darkroom.pipelines.demo.images.scenes import scenes
 from darkroom.pipelines.records import Truth
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.samples import FAMILIES
@@ -86,24 +86,19 @@ class DemoSource:
     def _all(self) -> list[LazyRow]:
         seed = self.seed
         return [
-            *_by_image(*scenes(self.n_scenes, seed), *scene_questions(self.n_scenes, seed)),
-            *photographs(seed),
-            *_by_image(*pages(seed), *page_questions(seed)),
-            *_by_image(*charts(seed), *chart_questions(seed)),
+            *scenes(self.n_scenes, seed),
+            *photographs("photo", seed),
+            *pages(seed),
+            *charts(seed),
             *maths(seed),
             *films(seed),
-            *_by_image(*notices(seed), *notice_questions(seed)),
+            *notices(seed),
             *diagrams(seed),
             *figures(seed),
             *damaged(),
-            *overviews(seed),
-            *snapshots(seed),
+            *photographs("overview", seed),
+            *photographs("snapshot", seed),
         ]
-
-
-def _by_image(*rows: LazyRow) -> list[LazyRow]:
-    """All questions about an image one after the other, so that it is made once."""
-    return sorted(rows, key=lambda row: row.name.split("/"))
 
 
 def damaged() -> list[LazyRow]:
