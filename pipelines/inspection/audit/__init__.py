@@ -225,15 +225,15 @@ class _RowAudit:
 def _replay(row: Row, dataset: str, execute: Execute, report: AuditReport) -> None:
     report.n_rounds = len(row["rounds"])
     try:
-        replayed = replay_row(row, execute=execute)
+        differences = replay_row(row, execute=execute)
     except NotComparable as error:
         report.not_measured[f"execution: {error}"] += 1
         return
-    report.n_replayed, report.n_same = 1, int(not replayed.differences)
-    report.n_other_sandbox = int(replayed.other_sandbox)
+    report.n_replayed, report.n_same = 1, int(not differences)
+    report.n_other_sandbox = int(row["provenance"]["sandbox_digest"] != sandbox.sandbox_digest())
     report.n_executed = report.n_rounds
     report.n_images = sum(len(turn["observation"]["images"]) for turn in row["rounds"])
-    for difference in replayed.differences:
+    for difference in differences:
         kind, reason = f"replay: {difference.what}", f"stored {difference.recorded!r}, now {difference.replayed!r}"
         report.add([AuditFinding(kind, dataset, row["trajectory_id"], shortened(reason), difference.round)])
 
