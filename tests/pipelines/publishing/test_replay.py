@@ -73,9 +73,7 @@ def test_one_pixel_that_is_one_level_off_is_a_difference(folder: Path) -> None:
 
 def test_another_seed_shows_in_what_the_program_prints(folder: Path) -> None:
     edit_rows(folder, lambda row: row["provenance"].update(seed=row["provenance"]["seed"] ^ 1))
-    assert any(
-        one.what == "text" for of_row in differences(folder) for one in of_row
-    )  # names are random
+    assert any(one.what == "text" for of_row in differences(folder) for one in of_row)  # names are random
 
 
 def test_state_lives_across_the_rounds_of_a_row(folder: Path) -> None:
