@@ -8,14 +8,15 @@ and from there into its files: of all rows only what selects them is in memory.
 import json
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
 from darkroom.pipelines.generation.stage import RUNNER_CODE
+from darkroom.pipelines.publishing.cards.row_facts import SampleFacts
 from darkroom.pipelines.publishing.dataset_reader import Kind, dataset_files, marker_facts
 from darkroom.pipelines.publishing.manifest import MANIFEST, write_manifest
 from darkroom.pipelines.publishing.parquet_shards import ShardWriter, Shipped
@@ -34,7 +35,7 @@ from darkroom.pipelines.storage.tables import Mask, TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 
 R = TypeVar("R")
-F = TypeVar("F", bound="RowFacts")
+F = TypeVar("F", bound=SampleFacts)
 _CARD = "README.md"
 ROWS_CODE = (
     *RUNNER_CODE,
@@ -50,17 +51,6 @@ ROWS_CODE = (
 _WRITING = ("cards", "features", "manifest", "parquet_shards", "judge_stats", "replay", "rendering")
 FILES_CODE = (__name__, *(f"{__package__}.{module}" for module in _WRITING))
 """The code that decides the bytes of files and cards."""
-
-
-class RowFacts(Protocol):
-    """Facts for a card, gathered row by row."""
-
-    def add(self, row: Any, sample: Sample) -> None:
-        """The next row that ships, with its sample."""
-
-    @property
-    def intake(self) -> Sequence[str]:
-        """The choices of intake in reading the samples, for the marker and the audit."""
 
 
 class Publication(ABC, Generic[R, F]):
