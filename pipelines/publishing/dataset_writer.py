@@ -8,15 +8,14 @@ and from there into its files: of all rows only what selects them is in memory.
 import json
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from darkroom.pipelines.generation.stage import RUNNER_CODE
-from darkroom.pipelines.publishing.cards.row_facts import SampleFacts
 from darkroom.pipelines.publishing.dataset_reader import Kind, dataset_files, marker_facts
 from darkroom.pipelines.publishing.manifest import MANIFEST, write_manifest
 from darkroom.pipelines.publishing.parquet_shards import ShardWriter, Shipped
@@ -25,7 +24,8 @@ from darkroom.pipelines.records import Reject, Sample, to_row
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.records.reject_reasons import reject
 from darkroom.pipelines.selection.decontamination import read_benchmarks
-from darkroom.pipelines.selection.sampling import SPLITS, Split, Splits
+from darkroom.pipelines.selection.sampling import ALL_FOR_TRAINING, SPLITS, Split, Splits, grouped
+from darkroom.pipelines.selection.screening import Screening
 from darkroom.pipelines.sources.catalog import Catalog
 from darkroom.pipelines.storage.atomic_write import MARKER, remove_folder, replace_folder
 from darkroom.pipelines.storage.row_files import RowSpill, RowStream
@@ -35,7 +35,7 @@ from darkroom.pipelines.storage.tables import Mask, TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 
 R = TypeVar("R")
-F = TypeVar("F", bound=SampleFacts)
+F = TypeVar("F", bound="RowFacts")
 _CARD = "README.md"
 ROWS_CODE = (
     *RUNNER_CODE,
@@ -53,6 +53,17 @@ FILES_CODE = (__name__, *(f"{__package__}.{module}" for module in _WRITING))
 """The code that decides the bytes of files and cards."""
 
 
+class RowFacts(Protocol):
+    """Facts for a card, gathered row by row."""
+
+    def add(self, row: Any, sample: Sample) -> None:
+        """The next row that ships, with its sample."""
+
+    @property
+    def intake(self) -> Sequence[str]:
+        """The choices of intake in reading the samples, for the marker and the audit."""
+
+
 class Publication(ABC, Generic[R, F]):
     """One dataset of a workspace: a table of the rows that ship, and a folder with their files."""
 
@@ -62,6 +73,7 @@ class Publication(ABC, Generic[R, F]):
     stage: ClassVar[str]
     """What its rejects name."""
     workspace: Workspace
+    validation_share: float
     shard_bytes: int
 
     @property
@@ -113,6 +125,13 @@ class Publication(ABC, Generic[R, F]):
     @abstractmethod
     def card(self, facts: F, report: StageReport, n_by_split: Mapping[str, int], folder: Path) -> str:
         """The card's text; the parquet files in ``folder`` are complete when this is computed."""
+
+    def _grouped(self, samples: Callable[[], Iterator[Sample]], screening: Screening) -> Splits:
+        """Splits of the samples by groups that share an image, also one that was changed."""
+        if not self.validation_share:
+            return ALL_FOR_TRAINING
+        same = screening.same_images(image for sample in samples() for image in sample.images)
+        return grouped(samples(), validation_share=self.validation_share, same=same)
 
     def publish(self) -> tuple[StageReport, Shipped]:
         """Selects the rows and writes their files (without rows there is no folder), unless their inputs are unchanged.

@@ -51,7 +51,7 @@ class SampleFacts:
 
     @property
     def intake(self) -> list[str]:
-        """The choices of intake for the marker and the audit: frames of boxes, labels, derived fields."""
+        """The choices of intake: frames of boxes, labels, derived fields."""
         return [*self.choices, *(f"{n} rows with {step}" for step, n in sorted(self.derived.items()))]
 
 
