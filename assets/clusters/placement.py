@@ -59,7 +59,7 @@ class RunSettings(EnvironmentSettings):
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
         """Raises ``UserError``, naming the variable that is wrong."""
         former = {f"{PREFIX}GPUS": environment.get(_FORMER_GPUS, "")}
-        return cls.read({**former, **environment}, PREFIX, error=UserError)
+        return cls.read({**former, **environment}, PREFIX)
 
     def training_tags(self) -> dict[str, str]:
         """Tags of the job that trains: dagster-k8s takes a pod's resources from one."""
