@@ -73,7 +73,7 @@ def calibrate_judge(
     progress: Progress | None = None,
 ) -> Calibrated:
     """Asks the judge of the check ``name`` about every labelled row and writes its calibration, which families use
-    then. ``policy`` None is the embedded judge. Raises ``UserError``, ``UserError``, ``PolicyUnavailable``
+    then. ``policy`` None is the embedded judge. Raises ``UserError``, ``PolicyUnavailable``
     and ``CalibrationError`` before anything is written."""
     checks = judged_checks()
     if name not in checks:
