@@ -37,7 +37,7 @@ from darkroom.pipelines.inspection.gallery import read_rejects
 from darkroom.pipelines.models.policies import Completion, CompletionRequest, PolicyIdentity
 from darkroom.pipelines.publishing.dataset_reader import read_rows
 from darkroom.pipelines.publishing.features import PROMPTS, TRAJECTORIES, arrow_schema
-from darkroom.pipelines.publishing.rl_dataset import Mix, RlDataset
+from darkroom.pipelines.publishing.rl_dataset import RlDataset
 from darkroom.pipelines.publishing.sft_dataset import SftDataset
 from darkroom.pipelines.records import (
     Annotated,
@@ -292,8 +292,7 @@ def test_datasets_that_are_shipped_again_have_the_same_files_and_rows(recorded, 
     before = pages(recorded.home / "datasets")
     tables = {name: pq.read_table(io.BytesIO(data)) for name, data in before.items()}
     SftDataset(recorded, load_recipes()["crop"], [PARTITION]).publish()
-    mix = Mix(validation_share=0.0)
-    RlDataset(recorded, [PARTITION], [], mix, Screening(recorded)).publish()
+    RlDataset(recorded, [PARTITION], [], Screening(recorded), validation_share=0.0).publish()
     after = pages(recorded.home / "datasets")
     assert after.keys() == before.keys()
     for name, data in after.items():

@@ -59,7 +59,7 @@ def build_sft(
     ``with_rl``: with RL prompts and annotations, all bundled (`make demo`). With ``n_rows`` (in the published mixture)
     or ``family_quotas``, families stop drafting when they have their rows. ``runs_on``: where the shards' runs and the
     training execute. Finished work is skipped. Prints the summary, also after a failed job. Raises ``SourceError``,
-    ``PlacementError`` and ``PolicyUnavailable`` before any work, ``MaterializationFailed`` with the asset's message.
+    ``UserError`` and ``PolicyUnavailable`` before any work, ``MaterializationFailed`` with the asset's message.
     """
     with Workspace.from_environment() as workspace:
         recipes = families_of(workspace, source)

@@ -150,8 +150,8 @@ def open_jobs(
     on_first_trajectory: Callable[[], object] | None = None,
     shows_first_trajectory: bool = True,
 ) -> Iterator[Jobs]:
-    """``used``: shards that the jobs run on, whatever their source is for. Raises ``PlacementError`` and
-    ``InstanceUnavailable``."""
+    """``used``: shards that the jobs run on, whatever their source is for. Raises ``UserError`` and
+    ``UserError``."""
     first = FirstTrajectory(console, workspace, on_first_trajectory)
     dagster_home.prepare_dagster_home(workspace)
     with dagster_home.open_instance() as instance:
@@ -198,14 +198,14 @@ def _submit(runs: QueuedRuns, work: Mapping[str, ShardRun]) -> int:
 
 
 def _patiently(status: Status, ask: Callable[[], _T]) -> _T:
-    """Retry while Dagster's database is unavailable. Raises ``InstanceUnavailable``."""
+    """Retry while Dagster's database is unavailable. Raises ``UserError``."""
     deadline = time.monotonic() + _AWAY_SECONDS
     while True:
         try:
             return ask()
         except dagster_home.DATABASE_ERRORS as error:
             if time.monotonic() > deadline:
-                raise dagster_home.InstanceUnavailable(
+                raise UserError(
                     f"Dagster's history does not answer since {_AWAY_SECONDS:.0f} s: start its server, then run this "
                     "again; runs on the cluster go on"
                 ) from error

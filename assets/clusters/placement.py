@@ -36,11 +36,7 @@ _FOLDERS = ("DARKROOM_HOME", "DARKROOM_LOCAL", "DARKROOM_IMAGES", "DARKROOM_ENVI
 _ALSO_FORWARDED = ("DAGSTER_POSTGRES_URL", "HF_HUB_OFFLINE")
 
 
-class PlacementError(UserError):
-    """Runs cannot execute at a place: the reason, and the repair."""
-
-
-class ClusterUnavailable(PlacementError):
+class ClusterUnavailable(UserError):
     """A cluster that does not answer: it may later."""
 
 
@@ -61,9 +57,9 @@ class RunSettings(EnvironmentSettings):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
-        """Raises ``PlacementError``, naming the variable that is wrong."""
+        """Raises ``UserError``, naming the variable that is wrong."""
         former = {f"{PREFIX}GPUS": environment.get(_FORMER_GPUS, "")}
-        return cls.read({**former, **environment}, PREFIX, error=PlacementError)
+        return cls.read({**former, **environment}, PREFIX)
 
     def training_tags(self) -> dict[str, str]:
         """Tags of the job that trains: dagster-k8s takes a pod's resources from one."""
@@ -71,9 +67,9 @@ class RunSettings(EnvironmentSettings):
         return {"dagster-k8s/config": json.dumps(limits)} if self.n_gpus else {}
 
     def gpus_of(self, run: dg.DagsterRun) -> int:
-        """GPUs that a run takes. Raises ``PlacementError`` if its tag is no number."""
+        """GPUs that a run takes. Raises ``UserError`` if its tag is no number."""
         if (tag := run.tags.get(GPUS_TAG, "")) and not tag.isdecimal():
-            raise PlacementError(f"the tag {GPUS_TAG} is {tag!r}; set it to a number")
+            raise UserError(f"the tag {GPUS_TAG} is {tag!r}; set it to a number")
         if tag:
             return int(tag)
         trains = run.job_name == TRAIN or any(key.path[-1] in TRAINING_ASSETS for key in run.asset_selection or ())
@@ -81,12 +77,12 @@ class RunSettings(EnvironmentSettings):
 
 
 def kind_of(runs_on: str) -> Kind:
-    """``ray`` for an address of a Ray cluster. Raises ``PlacementError`` for anything else that names no cluster."""
+    """``ray`` for an address of a Ray cluster. Raises ``UserError`` for anything else that names no cluster."""
     if runs_on == "auto" or runs_on.startswith(("ray://", "http://", "https://")):
         return "ray"
     if runs_on in (LOCAL, SLURM, KUBERNETES):
         return runs_on  # type: ignore[return-value]
-    raise PlacementError(
+    raise UserError(
         f"{runs_on!r} is no place for runs: `ray://HOST:PORT`, `http://HOST:8265`, `auto` (Ray), `slurm`, `kubernetes` "
         "or `here`"
     )
@@ -105,11 +101,11 @@ def forwarded(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 
 def check_databases(instance: dg.DagsterInstance) -> None:
-    """Raises ``PlacementError`` if Dagster's history or the ledger is in SQLite: several machines would corrupt it."""
+    """Raises ``UserError`` if Dagster's history or the ledger is in SQLite: several machines would corrupt it."""
     if any("sqlite" in kind.__module__ for kind in type(instance.event_log_storage).__mro__):
-        raise PlacementError(
+        raise UserError(
             "Dagster's history is in SQLite, which is for one machine: copy assets/dagster_team.yaml to "
             "$DAGSTER_HOME/dagster.yaml and set DAGSTER_POSTGRES_URL"
         )
     if not (ledger := os.environ.get("DARKROOM_LEDGER", "")) or ledger.startswith("sqlite"):
-        raise PlacementError("the ledger is in SQLite, for one machine: set DARKROOM_LEDGER=postgresql+psycopg://…")
+        raise UserError("the ledger is in SQLite, for one machine: set DARKROOM_LEDGER=postgresql+psycopg://…")

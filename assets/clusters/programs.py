@@ -177,6 +177,7 @@ def _followed(context: dg.AssetExecutionContext, command: Sequence[str], job: Jo
                 while not process.has_ended():
                     if interrupts:
                         raise dg.DagsterExecutionInterruptedError
+                    reader.read()
                     steps.update(session)
                     time.sleep(_SECONDS)
         except BaseException:
@@ -220,37 +221,29 @@ class MessageFile(dg.PipesMessageReader):
     """Follow a file of Pipes messages as it grows; Dagster's own reader fails at a line that is half written."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._path, self._line = path, ""
 
     @contextmanager
     def read_messages(self, handler: Any) -> Iterator[dict[str, Any]]:
-        """Read in a thread until the session is closed and all messages are handled."""
-        over = threading.Event()
+        """Let ``read`` be called until the session is closed, which reads the rest."""
         self._path.touch()
-        thread = threading.Thread(target=self._read, args=(handler, over), daemon=True, name="messages")
-        thread.start()
-        try:
-            yield {PipesDefaultMessageWriter.FILE_PATH_KEY: str(self._path)}
-        finally:
-            over.set()
-            thread.join()
+        with self._path.open(encoding="utf-8") as self._file:
+            self._handler = handler
+            try:
+                yield {PipesDefaultMessageWriter.FILE_PATH_KEY: str(self._path)}
+            finally:
+                self.read()
 
     def no_messages_debug_text(self) -> str:
         return f"Attempted to read messages from {self._path}."
 
-    def _read(self, handler: Any, over: threading.Event) -> None:
-        with self._path.open(encoding="utf-8") as file:
-            line = ""
-            while True:
-                was_over = over.is_set()
-                line += file.readline()
-                if line.endswith("\n"):
-                    handler.handle_message(json.loads(line))
-                    line = ""
-                elif was_over:
-                    return
-                else:
-                    time.sleep(_SECONDS)
+    def read(self) -> None:
+        """Handle the messages that are there."""
+        while part := self._file.readline():
+            self._line += part
+            if part.endswith("\n"):
+                self._handler.handle_message(json.loads(self._line))
+                self._line = ""
 
 
 class StepLog:

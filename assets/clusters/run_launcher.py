@@ -13,12 +13,12 @@ from darkroom.assets.clusters.placement import (
     LOCAL,
     RUNS_ON_TAG,
     ClusterUnavailable,
-    PlacementError,
     RunSettings,
     check_databases,
     kind_of,
 )
 from darkroom.assets.clusters.worker import CheckRunHealthResult, LaunchRunContext, LocalRunLauncher, RunLauncher
+from darkroom.sandbox.errors import UserError
 
 
 class PlacedRunLauncher(RunLauncher, ConfigurableClass):
@@ -45,7 +45,7 @@ class PlacedRunLauncher(RunLauncher, ConfigurableClass):
         return cls(inst_data=inst_data)
 
     def launch_run(self, context: LaunchRunContext) -> None:
-        """Record the placement first, so that the run is looked for where it was launched. Raises ``PlacementError``,
+        """Record the placement first, so that the run is looked for where it was launched. Raises ``UserError``,
         and ``DagsterUserCodeUnreachableError`` while the cluster is unavailable: the one error after which the queue
         takes a run back (``max_user_code_failure_retries`` in ``dagster.yaml``)."""
         run = context.dagster_run
@@ -85,7 +85,7 @@ class PlacedRunLauncher(RunLauncher, ConfigurableClass):
         return self.at(run.tags.get(RUNS_ON_TAG, LOCAL))
 
     def at(self, runs_on: str) -> RunLauncher:
-        """The launcher for ``runs_on``. Raises ``PlacementError`` if a run cannot get there."""
+        """The launcher for ``runs_on``. Raises ``UserError`` if a run cannot get there."""
         if runs_on not in self._launchers:
             launcher = _launcher(runs_on, RunSettings.from_environment())
             launcher.register_instance(self._instance)
@@ -104,21 +104,21 @@ def _launcher(runs_on: str, settings: RunSettings) -> RunLauncher:
         try:
             from darkroom.assets.clusters.ray import ray_launcher
         except ImportError as error:
-            raise PlacementError("runs on Ray need its packages: pip install 'darkroom-toolkit[ray]'") from error
+            raise UserError("runs on Ray need its packages: pip install 'darkroom-toolkit[ray]'") from error
         return ray_launcher(runs_on, settings)
-    raise PlacementError("runs on Kubernetes need its launcher in dagster.yaml: copy assets/kubernetes/dagster.yaml")
+    raise UserError("runs on Kubernetes need its launcher in dagster.yaml: copy assets/kubernetes/dagster.yaml")
 
 
 def check_placement(instance: dg.DagsterInstance, runs_on: str) -> None:
-    """Raises ``PlacementError`` if runs of this instance cannot be placed there."""
+    """Raises ``UserError`` if runs of this instance cannot be placed there."""
     kind, launcher = kind_of(runs_on), instance.run_launcher
     check_databases(instance)
     if kind == KUBERNETES:
         if type(launcher).__name__ != "K8sRunLauncher":
-            raise PlacementError("dagster.yaml names another launcher: copy assets/kubernetes/dagster.yaml there")
+            raise UserError("dagster.yaml names another launcher: copy assets/kubernetes/dagster.yaml there")
         return
     if not isinstance(launcher, PlacedRunLauncher):
-        raise PlacementError(
+        raise UserError(
             f"dagster.yaml names another launcher: put `run_launcher: {{module: {__name__}, class: "
             "PlacedRunLauncher}` there"
         )

@@ -10,8 +10,9 @@ from pathlib import Path
 import dagster as dg
 from dagster._grpc.types import ExecuteRunArgs
 
-from darkroom.assets.clusters.placement import PlacementError, RunSettings, forwarded
+from darkroom.assets.clusters.placement import RunSettings, forwarded
 from darkroom.assets.clusters.worker import RUNNING, CheckRunHealthResult, LaunchRunContext, RunLauncher, lost
+from darkroom.sandbox.errors import UserError
 
 JOB_TAG = "darkroom/slurm_job"
 _FRESH_SECONDS = 5.0
@@ -22,7 +23,7 @@ _LOG_CHARACTERS = 2000
 
 
 def slurm_launcher(settings: RunSettings) -> "SlurmRunLauncher":
-    """Raises ``PlacementError`` if no Slurm answers."""
+    """Raises ``UserError`` if no Slurm answers."""
     queued_jobs()
     return SlurmRunLauncher(settings)
 
@@ -40,7 +41,7 @@ class SlurmRunLauncher(RunLauncher[dg.DagsterInstance]):
         super().__init__()  # type: ignore[no-untyped-call]
 
     def launch_run(self, context: LaunchRunContext) -> None:
-        """Raises ``PlacementError`` if Slurm is not there, or does not take the job."""
+        """Raises ``UserError`` if Slurm is not there, or does not take the job."""
         run = context.dagster_run
         assert run.job_code_origin is not None  # of every submitted run
         instance, origin = self._instance.get_ref(), run.job_code_origin
@@ -64,7 +65,7 @@ class SlurmRunLauncher(RunLauncher[dg.DagsterInstance]):
         return True
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
-        """Raises ``PlacementError`` while Slurm does not answer; run monitoring asks again."""
+        """Raises ``UserError`` while Slurm does not answer; run monitoring asks again."""
         job = _job(run)
         if time.monotonic() - self._asked_at > _FRESH_SECONDS:
             self._queued, self._asked_at = queued_jobs(), time.monotonic()
@@ -117,7 +118,7 @@ def slurm_script(command: Sequence[str], environment: Mapping[str, str], options
 
 
 def queued_jobs() -> set[str]:
-    """The ids of this user's jobs that wait or run. Raises ``PlacementError``."""
+    """The ids of this user's jobs that wait or run. Raises ``UserError``."""
     return set(_slurm("squeue", "--noheader", "--me", "--format", "%i").split())
 
 
@@ -125,6 +126,6 @@ def _slurm(*command: str) -> str:
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
     except FileNotFoundError as error:
-        raise PlacementError(f"there is no {command[0]} here: start runs on a machine of the Slurm cluster") from error
+        raise UserError(f"there is no {command[0]} here: start runs on a machine of the Slurm cluster") from error
     except subprocess.CalledProcessError as error:
-        raise PlacementError(f"{' '.join(command)}: {error.stderr.strip()}") from error
+        raise UserError(f"{' '.join(command)}: {error.stderr.strip()}") from error

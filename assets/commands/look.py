@@ -15,7 +15,7 @@ from darkroom.assets.terminal import progress_bar
 from darkroom.pipelines.command_line.console import CONSOLE, AsJson, open_workspace, print_json, print_line
 from darkroom.pipelines.processes.process_sessions import url_of
 from darkroom.pipelines.publishing.dataset_reader import ALL, find_trajectories
-from darkroom.pipelines.services import TOKEN_VARIABLE, require_token
+from darkroom.pipelines.services import token_for
 from darkroom.pipelines.storage.tables import TableKey
 
 if TYPE_CHECKING:
@@ -158,8 +158,7 @@ def _serve_gallery(
     from darkroom.pipelines.inspection.gallery.index import open_index
     from darkroom.pipelines.inspection.gallery.served import open_server
 
-    token = os.environ.get(TOKEN_VARIABLE, "")
-    require_token(address["host"], token)
+    token = token_for(address["host"])
     views, compared = workspace.local / "views", None
     with progress_bar("index") as progress:
         index = open_index(views / f"{title}.index", folders, rejected, progress=progress)

@@ -15,6 +15,7 @@ from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.publishing.dataset_reader import find_datasets
 from darkroom.pipelines.publishing.layouts import LayoutError, layout_of
 from darkroom.pipelines.publishing.layouts.export_source import find_source
+from darkroom.sandbox.errors import UserError
 
 if TYPE_CHECKING:
     from darkroom.pipelines.publishing.hub import HubDataset
@@ -108,7 +109,7 @@ def publish(
 
     `darkroom publish crop ann/street-crops --dry-run`
     """
-    from darkroom.pipelines.publishing.hub import HubError, check_repository
+    from darkroom.pipelines.publishing.hub import check_repository
 
     check_repository(repository)
     with open_workspace() as workspace:
@@ -119,7 +120,7 @@ def publish(
         for problem in problems:
             print_line(f"problem: {problem}")
         if problems:
-            raise HubError(f"{dataset} is not fit for the hub: see above")
+            raise UserError(f"{dataset} is not fit for the hub: see above")
         counts = ", ".join(f"{split} {n_rows:,} rows" for split, n_rows in shipped.rows().items())
         print_line(f"{counts}; the card holds; manifest {shipped.digest}")
         if dry_run:
@@ -129,13 +130,13 @@ def publish(
 
 
 def _dataset(workspace: Workspace, name: str) -> HubDataset:
-    """Raises ``TableMissing`` where there is none, ``HubError`` for several."""
-    from darkroom.pipelines.publishing.hub import HubDataset, HubError
+    """Raises ``TableMissing`` where there is none, ``UserError`` for several."""
+    from darkroom.pipelines.publishing.hub import HubDataset
 
     if name == "rl":
         return HubDataset(workspace.local_datasets("rl", "prompts"))
     folders = find_datasets(name, workspace.home / "datasets" / "sft")
     if len(folders) > 1:
-        raise HubError(f"{name} holds {len(folders)} datasets; a repository takes one: name a family")
+        raise UserError(f"{name} holds {len(folders)} datasets; a repository takes one: name a family")
     [folder] = folders
     return HubDataset(folder if isinstance(folder, Path) else workspace.local_datasets("sft", folder.name))

@@ -133,7 +133,8 @@ def check(
     `darkroom sources check photos/annotations.json --rows 50`
     """
     from darkroom.pipelines.generation.recipes import load_recipes
-    from darkroom.pipelines.inspection.gallery import write_samples
+    from darkroom.pipelines.inspection.gallery import write_entries
+    from darkroom.pipelines.inspection.gallery.entries import entry_of_sample
     from darkroom.pipelines.inspection.source_check import check_source
     from darkroom.pipelines.storage.images import ImageStore
 
@@ -143,7 +144,8 @@ def check(
         with CONSOLE.status(f"{name} …"):
             checked = check_source(opened, columns, [*load_recipes().values()], store, n_rows=rows)
         page = (out or workspace.local / "views" / f"{name}.check.html").absolute()
-        write_samples(page, checked.samples[:3], store, title=f"{name}: first rows")
+        entries = (entry_of_sample(sample, store) for sample in checked.samples[:3])
+        write_entries(page, entries, title=f"{name}: first rows")
         if as_json:
             print_json({**checked.as_json(), "page": page})
         else:

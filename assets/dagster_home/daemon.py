@@ -26,10 +26,6 @@ _MOST_SKEW_SECONDS = 900.0
 _LOG_CHARACTERS = 1000
 
 
-class DaemonEnded(UserError):
-    """The daemon ended by itself, with the end of its log."""
-
-
 class Daemon:
     """The daemon of an instance: found, or started here."""
 
@@ -40,11 +36,11 @@ class Daemon:
         self._process: subprocess.Popen[bytes] | None = None
 
     def ensure(self) -> None:
-        """Start one if none gives signs of life. Raises ``DaemonEnded`` when the own one has ended."""
+        """Start one if none gives signs of life. Raises ``UserError`` when the own one has ended."""
         if self._process is not None:
             if self._process.poll() is not None:
                 log = self._log.read_text(errors="replace")[-_LOG_CHARACTERS:]
-                raise DaemonEnded(f"Dagster's daemon ended with status {self._process.returncode}; {self._log}:\n{log}")
+                raise UserError(f"Dagster's daemon ended with status {self._process.returncode}; {self._log}:\n{log}")
         elif not self._another_lives():
             self._process = self._start()
 

@@ -54,10 +54,6 @@ _FORMER_MODULES = {
 """Modules that settings of earlier versions name, also where a user has edited them."""
 
 
-class InstanceUnavailable(UserError):
-    """Dagster's history could not be opened: the reason, and what to do."""
-
-
 def prepare_dagster_home(workspace: Workspace) -> Path:
     """Make ``<home>/dagster`` with the bundled ``dagster.yaml``; ``DAGSTER_HOME`` points there unless it is set. In
     settings of an earlier version, modules get their present names."""
@@ -119,18 +115,18 @@ def keep_from_ctrl_c(instance: dg.DagsterInstance) -> None:
 
 
 def open_instance() -> dg.DagsterInstance:
-    """Open the instance of ``DAGSTER_HOME``. Raises ``InstanceUnavailable`` if its database cannot be opened. Two
+    """Open the instance of ``DAGSTER_HOME``. Raises ``UserError`` if its database cannot be opened. Two
     processes that create its SQLite files at once leave tables without a version, or two versions of them."""
     home = Path(os.environ["DAGSTER_HOME"])
     try:
         with one_at_a_time(home / _LOCK), _one_line_of_retries():
             return dg.DagsterInstance.from_config(str(home))
     except ImportError as error:
-        raise InstanceUnavailable(
+        raise UserError(
             f"dagster.yaml needs a package that is missing ({error}): pip install 'darkroom-toolkit[postgres]'"
         ) from error
     except _UNAVAILABLE as error:
-        raise InstanceUnavailable(_repair(home, error)) from error
+        raise UserError(_repair(home, error)) from error
 
 
 @contextmanager

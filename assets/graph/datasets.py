@@ -24,7 +24,7 @@ from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.publishing.judge_stats import REVIEWS, acceptance, origins_of, read_reviews
 from darkroom.pipelines.publishing.parquet_shards import Shipped
-from darkroom.pipelines.publishing.rl_dataset import KEY, Mix, RlDataset
+from darkroom.pipelines.publishing.rl_dataset import KEY, RlDataset
 from darkroom.pipelines.publishing.sft_dataset import SftDataset
 from darkroom.pipelines.records import Review, RLRow, Sample, Trajectory
 from darkroom.pipelines.rl import necessity, pass_rates, suitability
@@ -95,11 +95,10 @@ def rl_dataset_asset() -> dg.AssetsDefinition:
     def rl_dataset(
         context: dg.AssetExecutionContext, config: MixSettings, workspace: WorkspaceResource
     ) -> dg.MaterializeResult:
-        mix = Mix(**config.model_dump())
         with workspace.open() as opened:
             people = read_accepted(opened)
-            of_people = (people.annotators, people.from_drafts)
-            dataset = RlDataset(opened, _shards(opened), people.samples, mix, Screening(opened), *of_people)
+            of_people = (people.samples, Screening(opened), people.annotators, people.from_drafts)
+            dataset = RlDataset(opened, _shards(opened), *of_people, **config.model_dump())
             report, shipped = dataset.publish()
             context.log.info("%s: %d rows, %d bytes", shipped.folder, shipped.n_rows, shipped.n_bytes)
             details: dict[str, Any] = {

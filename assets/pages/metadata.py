@@ -7,11 +7,11 @@ from itertools import chain, islice
 from typing import Any
 
 import dagster as dg
-from PIL import Image, ImageDraw
+from PIL import ImageDraw
 
 from darkroom.pipelines.generation.stage import Shard
 from darkroom.pipelines.inspection.charts import histogram, mix
-from darkroom.pipelines.inspection.pages import cell, data_url, embedded, inline_example, markdown_table
+from darkroom.pipelines.inspection.pages import cell, data_url, inline_example, markdown_table, thumbnail
 from darkroom.pipelines.publishing.judge_stats import JudgeStats
 from darkroom.pipelines.publishing.rendering import text_bars
 from darkroom.pipelines.records import ImageRef, Reject, RLRow, Sample, ToolNecessity, Trajectory
@@ -249,23 +249,15 @@ def trajectories_preview(
 
 
 def _thumbnail(ref: ImageRef, store: ImageStore, boxes: Iterable[Box] = ()) -> str:
-    thumbnail, scale = _reduced(ref, store)
-    for box in boxes:
-        x1, y1, x2, y2 = (round(side * scale) for side in box)
-        ImageDraw.Draw(thumbnail).rectangle((x1 - 2, y1 - 2, x2 + 2, y2 + 2), outline=(255, 0, 90), width=2)
-    return embedded(thumbnail, "JPEG", quality=80)
-
-
-def _reduced(ref: ImageRef, store: ImageStore) -> tuple[Image.Image, float]:
-    """At most ``THUMBNAIL_SIDE`` a side, and its scale."""
     image = store.open(ref).convert("RGB")
-    scale = min(1.0, THUMBNAIL_SIDE / max(image.size))
-    size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
-    return image.resize(size, Image.Resampling.BOX), scale
+    line = 2 * max(1, round(max(image.size) / THUMBNAIL_SIDE))
+    for box in boxes:
+        ImageDraw.Draw(image).rectangle(box.grown(line), outline=(255, 0, 90), width=line)
+    return thumbnail(image, THUMBNAIL_SIDE, quality=80)
 
 
 def _examples(captioned: Iterable[tuple[ImageRef, str]], store: ImageStore) -> dict[str, dg.MetadataValue]:
     examples: dict[str, dg.MetadataValue] = {}
     for n, (ref, text) in enumerate(islice(captioned, N_EXAMPLES), 1):
-        examples[f"example_{n}"] = dg.MetadataValue.md(inline_example(_reduced(ref, store)[0], cell(text)[:200]))
+        examples[f"example_{n}"] = dg.MetadataValue.md(inline_example(store.open(ref), cell(text)[:200]))
     return examples

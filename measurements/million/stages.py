@@ -21,7 +21,7 @@ from darkroom.pipelines.generation.recipes import load_recipes
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.inspection.explain import explain as explain_row
 from darkroom.pipelines.inspection.gallery import read_rejects, write_gallery
-from darkroom.pipelines.publishing.rl_dataset import Mix, RlDataset
+from darkroom.pipelines.publishing.rl_dataset import RlDataset
 from darkroom.pipelines.publishing.sft_dataset import SampleJoin, SftDataset
 from darkroom.pipelines.records import ImageRef, Sample, Trajectory
 from darkroom.pipelines.records.reject_reasons import RowError
@@ -94,7 +94,7 @@ def rl_dataset(workspace: Workspace, partitions: Partitions) -> None:
     """The RL dataset of all shards, with a quota and 5 % held out."""
     workspace.images.read = lambda ref: b"an image"  # type: ignore[method-assign]
     n_rows = len(partitions) * PER_PARTITION * 8 // 10
-    dataset = RlDataset(workspace, partitions, (), Mix(n_rows=n_rows), NothingAlike(workspace))
+    dataset = RlDataset(workspace, partitions, (), NothingAlike(workspace), n_rows=n_rows)
     assert dataset.publish()[1].n_rows == n_rows
     shutil.rmtree(dataset.folder)
     shutil.rmtree(workspace.tables.root / "rl_dataset")

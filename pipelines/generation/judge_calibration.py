@@ -34,10 +34,6 @@ from darkroom.pipelines.verification.judges.judge import CountedJudge
 from darkroom.sandbox.errors import UserError
 
 
-class JudgeUnknown(UserError):
-    """There is no judged check of that name; says which there are."""
-
-
 @dataclass(frozen=True, slots=True)
 class JudgedLabel:
     """A labelled row and the judge's share of yes votes on it."""
@@ -77,11 +73,11 @@ def calibrate_judge(
     progress: Progress | None = None,
 ) -> Calibrated:
     """Asks the judge of the check ``name`` about every labelled row and writes its calibration, which families use
-    then. ``policy`` None is the embedded judge. Raises ``JudgeUnknown``, ``LabelsUnreadable``, ``PolicyUnavailable``
+    then. ``policy`` None is the embedded judge. Raises ``UserError``, ``PolicyUnavailable``
     and ``CalibrationError`` before anything is written."""
     checks = judged_checks()
     if name not in checks:
-        raise JudgeUnknown(f"there is no judge {name!r}; there are {', '.join(sorted(checks))}")
+        raise UserError(f"there is no judge {name!r}; there are {', '.join(sorted(checks))}")
     check = checks[name]
     labels = read_labels(path, name)
     rows = _Rows(workspace)

@@ -34,10 +34,6 @@ _RL_TABLES = ("rl_candidates", *VERIFICATIONS, *RL_STAGES[1:], "suitability_revi
 _ORDER = (*SAMPLES, *STAGES, "sft_dataset", *_RL_TABLES)
 
 
-class RowUnknown(UserError):
-    """No table holds such a row."""
-
-
 class RowAmbiguous(UserError):
     """Several rows match: ``candidates``."""
 
@@ -104,7 +100,7 @@ class Explanation:
 
 
 def explain(workspace: Workspace, query: str) -> Explanation:
-    """Explain the row of ``query``: a trajectory, or all of a sample. Raises ``RowUnknown``, ``RowAmbiguous``."""
+    """Explain the row of ``query``: a trajectory, or all of a sample. Raises ``UserError``, ``RowAmbiguous``."""
     files = sorted(table_files(workspace.tables), key=_order)
     subject = _find_subject(files, query, workspace.tables.root)
     intake: list[Passage] = []
@@ -126,7 +122,7 @@ def _order(file: TableFile) -> tuple[int, tuple[str, ...], str, bool]:
 
 
 def _find_subject(files: Sequence[TableFile], query: str, root: StorePath) -> Subject:
-    """The one row that ``query`` means. Raises ``RowUnknown`` and ``RowAmbiguous``."""
+    """The one row that ``query`` means. Raises ``UserError`` and ``RowAmbiguous``."""
     has_prefix = len(query) >= MIN_PREFIX
     by_id = [pl.col(column).str.starts_with(query) for column in _IDS] if has_prefix else []
     holding = files_with(files, (), pl.any_horizontal(_is_at(query), *by_id))  # all are read only once
@@ -136,9 +132,9 @@ def _find_subject(files: Sequence[TableFile], query: str, root: StorePath) -> Su
         subjects = [subject for subject in subjects if subject.id == query] or subjects
     if not subjects:
         if not files:
-            raise RowUnknown(f"there are no tables in {root} yet. Run: darkroom demo, or darkroom materialize SOURCE")
+            raise UserError(f"there are no tables in {root} yet. Run: darkroom demo, or darkroom materialize SOURCE")
         short = "" if has_prefix else f"; the beginning of an id has at least {MIN_PREFIX} characters"
-        raise RowUnknown(
+        raise UserError(
             f"no row {query!r} in the {len(files)} tables of {root}{short}. Name a trajectory_id, a sample_id or the "
             "beginning of one, or a row of a source (photo/cat, or demo:photo/cat)"
         )

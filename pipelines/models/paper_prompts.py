@@ -15,11 +15,12 @@ from functools import cache
 from pathlib import Path
 
 from darkroom.pipelines.models.messages import Message, opening_messages
-from darkroom.pipelines.models.prompts import Prompt, PromptError, load_prompt
+from darkroom.pipelines.models.prompts import Prompt, load_prompt
 from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.models.tasks import image_names, image_sizes, video_info
 from darkroom.pipelines.records import ImageRef, VideoRef
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.sandbox.errors import UserError
 
 _FOLDER = Path(__file__).parent / "prompts" / "papers"
 SLOTS: Mapping[str, str] = {
@@ -82,16 +83,16 @@ def paper_prompts() -> list[str]:
 
 @cache
 def paper_prompt(name: str) -> PaperPrompt:
-    """The bundled prompt ``name``, or that of a file ending in ``.md``. Raises ``PromptError``."""
+    """The bundled prompt ``name``, or that of a file ending in ``.md``. Raises ``UserError``."""
     own = Path(name)
     if own.suffix != ".md" and name not in paper_prompts():
-        raise PromptError(f"there is no prompt {name!r}; there are {', '.join(paper_prompts())}, or a file NAME.md")
+        raise UserError(f"there is no prompt {name!r}; there are {', '.join(paper_prompts())}, or a file NAME.md")
     prompt = load_prompt(own if own.suffix == ".md" else _FOLDER / f"{name}.md")
     if prompt.protocol not in PROTOCOLS:
-        raise PromptError(f"{name}: its front matter needs protocol: {', '.join(PROTOCOLS)}; found {prompt.protocol!r}")
+        raise UserError(f"{name}: its front matter needs protocol: {', '.join(PROTOCOLS)}; found {prompt.protocol!r}")
     if unknown := prompt.slots - SLOTS.keys():
-        raise PromptError(f"{name}: no slots {', '.join(sorted(unknown))}; there are {', '.join(SLOTS)}")
+        raise UserError(f"{name}: no slots {', '.join(sorted(unknown))}; there are {', '.join(SLOTS)}")
     modes = PROTOCOLS[prompt.protocol].modes
     if others := [mode for mode in prompt.modes if mode not in modes]:
-        raise PromptError(f"{name}: no modes {', '.join(others)} of {prompt.protocol}; there are {', '.join(modes)}")
+        raise UserError(f"{name}: no modes {', '.join(others)} of {prompt.protocol}; there are {', '.join(modes)}")
     return PaperPrompt(prompt.name, prompt)

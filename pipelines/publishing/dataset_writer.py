@@ -8,7 +8,7 @@ and from there into its files: of all rows only what selects them is in memory.
 import json
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -24,7 +24,8 @@ from darkroom.pipelines.records import Reject, Sample, to_row
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.records.reject_reasons import reject
 from darkroom.pipelines.selection.decontamination import read_benchmarks
-from darkroom.pipelines.selection.sampling import SPLITS, Split, Splits
+from darkroom.pipelines.selection.sampling import ALL_FOR_TRAINING, SPLITS, Split, Splits, grouped
+from darkroom.pipelines.selection.screening import Screening
 from darkroom.pipelines.sources.catalog import Catalog
 from darkroom.pipelines.storage.atomic_write import MARKER, remove_folder, replace_folder
 from darkroom.pipelines.storage.row_files import RowSpill, RowStream
@@ -72,6 +73,7 @@ class Publication(ABC, Generic[R, F]):
     stage: ClassVar[str]
     """What its rejects name."""
     workspace: Workspace
+    validation_share: float
     shard_bytes: int
 
     @property
@@ -123,6 +125,13 @@ class Publication(ABC, Generic[R, F]):
     @abstractmethod
     def card(self, facts: F, report: StageReport, n_by_split: Mapping[str, int], folder: Path) -> str:
         """The card's text; the parquet files in ``folder`` are complete when this is computed."""
+
+    def _grouped(self, samples: Callable[[], Iterator[Sample]], screening: Screening) -> Splits:
+        """Splits of the samples by groups that share an image, also one that was changed."""
+        if not self.validation_share:
+            return ALL_FOR_TRAINING
+        same = screening.same_images(image for sample in samples() for image in sample.images)
+        return grouped(samples(), validation_share=self.validation_share, same=same)
 
     def publish(self) -> tuple[StageReport, Shipped]:
         """Selects the rows and writes their files (without rows there is no folder), unless their inputs are unchanged.

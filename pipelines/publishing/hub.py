@@ -17,12 +17,8 @@ from darkroom.sandbox.errors import UserError
 _CARD = "README.md"
 
 
-class HubError(UserError):
-    """The hub cannot be reached, or does not take the dataset: what it said, and what to do."""
-
-
 def check_repository(name: str) -> None:
-    """Raises ``HubError`` for what is no OWNER/NAME of the hub."""
+    """Raises ``UserError`` for what is no OWNER/NAME of the hub."""
     from huggingface_hub.errors import HFValidationError
     from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # documented, but not in __all__
 
@@ -32,7 +28,7 @@ def check_repository(name: str) -> None:
     except HFValidationError as error:
         reason = str(error)
     if reason:
-        raise HubError(f"{name} is no repository of the hub ({reason}): name it OWNER/NAME")
+        raise UserError(f"{name} is no repository of the hub ({reason}): name it OWNER/NAME")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +85,7 @@ class HubDataset:
                 yield f"the columns of {path.name} are not those of the card"
 
     def upload(self, repository: str, *, private: bool) -> str:
-        """Commit all files, in a new repository if need be; old data files go. Returns its URL; raises ``HubError``."""
+        """Commit all files, in a new repository if need be; old files go. Returns its URL; raises ``UserError``."""
         from httpx2 import HTTPError, TransportError
         from huggingface_hub import HfApi
 
@@ -111,5 +107,5 @@ class HubDataset:
                 mend = f"check the network and HF_ENDPOINT ({hub.endpoint})"
             elif isinstance(error, ValueError):
                 mend = "mend what it names"
-            raise HubError(f"{repository} was not published ({reason}): {mend}") from error
+            raise UserError(f"{repository} was not published ({reason}): {mend}") from error
         return str(commit.commit_url)

@@ -6,7 +6,6 @@ text, error and the pixels of every image are compared. It needs the dataset alo
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -30,15 +29,10 @@ _EXCERPT = 120
 class Difference:
     """One difference. ``round`` counts from 1; of a ``session`` that ended: the last that ran."""
 
-    family: str
-    trajectory_id: str
-    source_row: str
     round: int
     what: What
     recorded: str
     replayed: str
-    other_sandbox: bool
-    """Whether the row was made by another version of the sandbox than replayed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +45,7 @@ class Replay:
 
     n_rows: int
     n_same: int
-    differences: tuple[Difference, ...]
-    n_programs: int = 0
-    n_other_sandbox: int = 0
-    """Rows made by another version of the sandbox, the same or not."""
+    n_programs: int
 
     @property
     def rate(self) -> float:
@@ -62,44 +53,31 @@ class Replay:
         return self.n_same / self.n_rows if self.n_rows else 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class RowReplay:
-    """One row's replay."""
-
-    n_programs: int
-    other_sandbox: bool
-    differences: tuple[Difference, ...]
-
-
 def replay(folders: Sequence[StorePath], *, limit: int | None = None) -> Replay:
     """Executes all code of the datasets in ``folders`` again (at most ``limit`` rows of each), a session per CPU at a
     time. A session that fails is a difference; raises ``sandbox.SandboxUnavailable`` when none can be had."""
-    replayed = list(map_in_threads(read_rows(folders, limit=limit), partial(replay_row, execute=in_sandbox)))
-    return Replay(
-        n_rows=len(replayed),
-        n_same=sum(not row.differences for row in replayed),
-        differences=tuple(difference for row in replayed for difference in row.differences),
-        n_programs=sum(row.n_programs for row in replayed),
-        n_other_sandbox=sum(row.other_sandbox for row in replayed),
-    )
+
+    def replayed(row: Mapping[str, Any]) -> tuple[int, bool]:
+        return len(row["rounds"]), not replay_row(row, execute=in_sandbox)
+
+    rows = list(map_in_threads(read_rows(folders, limit=limit), replayed))
+    return Replay(len(rows), n_same=sum(is_same for _, is_same in rows), n_programs=sum(n for n, _ in rows))
 
 
-def replay_row(row: Mapping[str, Any], *, execute: Execute) -> RowReplay:
-    """One row, by ``execute``. Rows without code have nothing that could differ."""
-    is_other = row["provenance"]["sandbox_digest"] != sandbox.sandbox_digest()
-    difference = partial(Difference, row["family"], row["trajectory_id"], row["source_row"], other_sandbox=is_other)
+def replay_row(row: Mapping[str, Any], *, execute: Execute) -> list[Difference]:
+    """What differs in one row, by ``execute``. Rows without code have nothing that could differ."""
     differences: list[Difference] = []
     number = 0
     try:
         for number, replayed in enumerate(execute(row), start=1):
             recorded = row["rounds"][number - 1]["observation"]
-            differences += [difference(number, *found) for found in _compared(row["images"], recorded, replayed)]
+            differences += [Difference(number, *found) for found in _compared(row["images"], recorded, replayed)]
     except sandbox.SandboxUnavailable:
         raise
     except (sandbox.SandboxError, SetupFailed) as error:
         expected = f"{len(row['rounds'])} rounds of code"
-        differences.append(difference(number, "session", expected, f"{type(error).__name__}: {error}"))
-    return RowReplay(len(row["rounds"]), is_other, tuple(differences))
+        differences.append(Difference(number, "session", expected, f"{type(error).__name__}: {error}"))
+    return differences
 
 
 class NotComparable(Exception):

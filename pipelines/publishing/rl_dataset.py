@@ -22,7 +22,7 @@ from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.rl import candidates, pass_rates, suitability
 from darkroom.pipelines.rl.facts import STAGES, all_votes, polled, shards_with, stage_facts
 from darkroom.pipelines.rl.rows import annotated_row, public_rows, tables_of
-from darkroom.pipelines.selection.sampling import ALL_FOR_TRAINING, Candidate, Splits, Strata, grouped
+from darkroom.pipelines.selection.sampling import Candidate, Splits, Strata
 from darkroom.pipelines.selection.screening import Screening
 from darkroom.pipelines.sources.catalog import Catalog, source_of
 from darkroom.pipelines.storage.row_files import RowStream
@@ -38,23 +38,15 @@ ANNOTATED = "annotated"
 """The name under which people's rows have a quota, whatever their campaign."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mix:
-    """The mix of the dataset. ``quotas``: rows by source, or ``annotated``; a source without one gives all that it has.
-    ``n_rows``: rows in all, taken from what the quotas leave; None: all of it."""
-
-    quotas: Mapping[str, int] = field(default_factory=dict)
-    n_rows: int | None = None
-    validation_share: float = 0.05
-
-
 def rl_folder(workspace: Workspace) -> StorePath:
     return workspace.dataset(*RL_PROMPTS)
 
 
 @dataclass
 class RlDataset(Publication[RLRow, RlFacts]):
-    """The RL rows of those ``partitions`` that have candidates, and of the samples that people wrote."""
+    """The RL rows of those ``partitions`` that have candidates, and of the samples that people wrote. ``quotas``: rows
+    by source, or ``annotated``; a source without one gives all that it has. ``n_rows``: rows in all, taken from what
+    the quotas leave; None: all of it."""
 
     record = RLRow
     kind = "prompts"
@@ -62,12 +54,14 @@ class RlDataset(Publication[RLRow, RlFacts]):
     workspace: Workspace
     partitions: Sequence[str]
     annotated: Sequence[Sample]
-    mix: Mix
     screening: Screening
     annotators: Annotators = "people"
     """Who wrote ``annotated``."""
     from_drafts: frozenset[str] = frozenset()
     """Those of them that began as a policy's draft, by id."""
+    quotas: Mapping[str, int] = field(default_factory=dict)
+    n_rows: int | None = None
+    validation_share: float = 0.05
     shard_bytes: int = SHARD_BYTES
 
     key = KEY
@@ -78,10 +72,10 @@ class RlDataset(Publication[RLRow, RlFacts]):
 
     def inputs(self) -> str:
         """Digest of the shards' tables, the campaign's samples and the quotas."""
-        tables, mix = self.workspace.tables, self.mix
+        tables = self.workspace.tables
         fingerprints = [[str(key), tables.fingerprint(key)] for shard in self._shards for key in tables_of(shard)]
         annotated = [sample.sample_id for sample in self.annotated]
-        settings, code = [dict(mix.quotas), mix.n_rows], code_digest(*ROWS_CODE, __name__)
+        settings, code = [dict(self.quotas), self.n_rows], code_digest(*ROWS_CODE, __name__)
         return digest([fingerprints, annotated, settings, self.screening.fingerprint, code])
 
     def file_inputs(self) -> str:
@@ -91,7 +85,7 @@ class RlDataset(Publication[RLRow, RlFacts]):
         facts = [[str(key), tables.facts(key)] for key in keys]
         people = [self._agreement, self.annotators, sorted(self.from_drafts)]
         stated = [languages(self.workspace), self._intake_choices, self._stated]
-        rest = [self.mix.validation_share, self.shard_bytes, *people, *stated, code_digest(*FILES_CODE, __name__)]
+        rest = [self.validation_share, self.shard_bytes, *people, *stated, code_digest(*FILES_CODE, __name__)]
         return digest([tables.fingerprint(KEY), tables.facts(KEY), facts, *rest])
 
     def select(self) -> Selection:
@@ -100,7 +94,7 @@ class RlDataset(Publication[RLRow, RlFacts]):
         samples = RowStream(selection.n_rows, lambda: (row.sample for _, row in self._read_rows(selection)))
         for sample_id, error in self.screening.screen_samples("rl_dataset", samples).items():
             selection.drop(sample_id, error)
-        if self.mix.quotas or self.mix.n_rows is not None:
+        if self.quotas or self.n_rows is not None:
             self._apply_quotas(selection)
         return selection
 
@@ -120,11 +114,7 @@ class RlDataset(Publication[RLRow, RlFacts]):
         return {"source": sample.source, "source_row": sample.source_row, "sample_id": sample.sample_id}
 
     def splits(self) -> Splits:
-        share = self.mix.validation_share
-        if not share:
-            return ALL_FOR_TRAINING
-        same = self.screening.same_images(image for _, sample in self.shipped() for image in sample.images)
-        return grouped((sample for _, sample in self.shipped()), validation_share=share, same=same)
+        return self._grouped(lambda: (sample for _, sample in self.shipped()), self.screening)
 
     def shipped(self) -> Iterator[tuple[RLRow, Sample]]:
         return ((row, row.sample) for row in self.workspace.tables.stream(KEY, RLRow))
@@ -177,13 +167,13 @@ class RlDataset(Publication[RLRow, RlFacts]):
         for position, row in self._read_rows(selection):
             by_source[ANNOTATED if row.origin == "annotated" else row.sample.source].add(_candidate(row), position)
         for source, candidates_of in by_source.items():
-            if source in self.mix.quotas:
-                selection.fill_quota(candidates_of, self.mix.quotas[source], of=f"the quota of {source}")
-        if self.mix.n_rows is not None:
+            if source in self.quotas:
+                selection.fill_quota(candidates_of, self.quotas[source], of=f"the quota of {source}")
+        if self.n_rows is not None:
             candidates_left = Strata()
             for position, row in self._read_rows(selection):
                 candidates_left.add(_candidate(row), position)
-            selection.fill_quota(candidates_left, self.mix.n_rows, of="the size of the dataset")
+            selection.fill_quota(candidates_left, self.n_rows, of="the size of the dataset")
 
     @cached_property
     def _shards(self) -> list[Shard]:

@@ -31,7 +31,7 @@ from darkroom.pipelines.records import Check, Sample, Trajectory, to_row
 from darkroom.pipelines.records.annotation import asked
 from darkroom.pipelines.records.digest import digest, key64
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
-from darkroom.pipelines.selection.sampling import ALL_FOR_TRAINING, Candidate, Splits, Strata, difficulty, grouped
+from darkroom.pipelines.selection.sampling import Candidate, Splits, Strata, difficulty
 from darkroom.pipelines.selection.screening import Screening
 from darkroom.pipelines.storage.row_files import KeyedSpill, RowStream
 from darkroom.pipelines.storage.stage_runs import StageReport, code_digest
@@ -254,10 +254,7 @@ class SftDataset(Publication[Trajectory, SftFacts]):
     @cached_property
     def _all_splits(self) -> Splits:
         """Over the samples of all partitions and so of all families: what one family trains on, none validates on."""
-        if not self.validation_share:
-            return ALL_FOR_TRAINING
-        same = self._screening.same_images(image for sample in self._all_samples() for image in sample.images)
-        return grouped(self._all_samples(), validation_share=self.validation_share, same=same)
+        return self._grouped(self._all_samples, self._screening)
 
     def _all_samples(self) -> Iterator[Sample]:
         for key in self.workspace.tables.existing(TableKey(SAMPLES, partition) for partition in self.partitions):

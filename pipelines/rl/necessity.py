@@ -4,22 +4,23 @@ Four rollouts with the tool forced, four with it forbidden (Look Less, Reason Mo
 and balance rows only: rewards need estimates made while training (§5.3.3: 74.9 against 72.1).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any, ClassVar, Literal
 
 from darkroom import sandbox
-from darkroom.pipelines.generation.rollout import Rollout, rollout
+from darkroom.pipelines.generation.rollout import rollout
 from darkroom.pipelines.generation.sandbox_sessions import RecordedGroup, Sandboxes
 from darkroom.pipelines.generation.stage import SAMPLES, Shard, Stage
-from darkroom.pipelines.models.policies.policy import Completion, CompletionRequest, Policy, PolicyError, samples
+from darkroom.pipelines.models.policies.policy import Completion, CompletionRequest, Policy
 from darkroom.pipelines.models.protocols import ToolCall
 from darkroom.pipelines.models.protocols.protocol import Protocol
-from darkroom.pipelines.models.self_consistency import Vote
+from darkroom.pipelines.models.self_consistency import Vote, collect_votes
 from darkroom.pipelines.models.tasks import Task, image_names, question_text
-from darkroom.pipelines.records import PassRate, RLCandidate, Sample, ToolNecessity, Usage, Votes
+from darkroom.pipelines.records import PassRate, RLCandidate, Sample, ToolNecessity, Votes
 from darkroom.pipelines.records.digest import digest, seed_from
-from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.rl import candidates, pass_rates
 from darkroom.pipelines.rl.candidates import GRADING_CODE, ballot_of
 
@@ -71,36 +72,30 @@ class ToolNecessities(Stage[Sample, RLCandidate, ToolNecessity]):
         row_id = digest([ASSET, mode, sample.sample_id])
         seed = necessity_seed(mode, sample.sample_id)
         task = Task(row_id, ASSET, sample, sample.images, hint={}, opening=opening, seed=seed, mode=mode)
-        request = CompletionRequest(task.opening, self.protocol.stop, task.seed, task)
-        try:
-            openings = await samples(self.student, request, n)
-        except PolicyError as error:
-            raise RowError(Reason.POLICY_FAILED, f"tool necessity, {mode}: {error}") from error
+        request, numbers = CompletionRequest(task.opening, self.protocol.stop, task.seed, task), count()
         async with self.sandboxes.group(sample.images, names=image_names(sample.question)) as group:
-            rollouts = [await self._rolled_out(task, opening, number, group) for number, opening in enumerate(openings)]
-        ballots = [await self._ballot(rolled_out, sample, row, mode) for rolled_out in rollouts]
-        says, reasons = tuple(ballot.says for ballot in ballots), tuple(ballot.reason[:300] for ballot in ballots)
-        usage = sum([rolled_out.usage for rolled_out in rollouts] + [ballot.usage for ballot in ballots], Usage())
-        return Votes(self.student.identity.model, says, n_wanted=n, reasons=reasons, usage=usage)
 
-    async def _rolled_out(self, task: Task, opening: Completion, number: int, group: RecordedGroup) -> Rollout:
-        task = replace(task, seed=task.seed + number)
+            def read(opening: Completion) -> Awaitable[Vote]:
+                return self._ballot(replace(task, seed=task.seed + next(numbers)), opening, row, group)
+
+            return await collect_votes(self.student, request, read, n_votes=n, what=f"tool necessity, {mode}")
+
+    async def _ballot(self, task: Task, opening: Completion, row: RLCandidate, group: RecordedGroup) -> Vote:
+        """No vote where there is no answer, and where tools were not used as they had to be."""
         async with group.session(seed=task.seed) as session:
             n = MAX_ROUNDS if task.mode == "forced" else 0
             rolled_out = await rollout(
                 task, policy=self.student, protocol=self.protocol, session=session, max_rounds=n, opening=opening
             )
-        if rolled_out.error is not None and rolled_out.error.reason in (Reason.POLICY_FAILED, Reason.SANDBOX_FAILED):
-            raise rolled_out.error
-        return rolled_out
-
-    async def _ballot(self, rolled_out: Rollout, sample: Sample, row: RLCandidate, mode: Mode) -> Vote:
-        """No vote where there is no answer, and where tools were not used as they had to be."""
-        if rolled_out.error is not None:
-            return Vote(None, str(rolled_out.error))
-        if mode == "forced" and not rolled_out.rounds:
-            return Vote(None, f"no tool was used: {rolled_out.answer}")
-        return await ballot_of(rolled_out.answer, sample, row.grader, self.judge)
+        usage = rolled_out.usage - opening.usage
+        if (error := rolled_out.error) is not None:
+            if error.reason in (Reason.POLICY_FAILED, Reason.SANDBOX_FAILED):
+                raise error
+            return Vote(None, str(error), usage)
+        if task.mode == "forced" and not rolled_out.rounds:
+            return Vote(None, f"no tool was used: {rolled_out.answer}", usage)
+        vote = await ballot_of(rolled_out.answer, task.sample, row.grader, self.judge)
+        return vote._replace(usage=vote.usage + usage)
 
 
 def necessity_seed(mode: Mode, sample_id: str) -> int:

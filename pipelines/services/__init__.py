@@ -6,6 +6,7 @@ files, what clients hold open) is here as well; ``darkroom.train.agent`` and ``d
 others.
 """
 
+import os
 import secrets
 
 from darkroom.sandbox.errors import UserError
@@ -14,10 +15,12 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 TOKEN_VARIABLE = "DARKROOM_SERVICE_TOKEN"
 
 
-def require_token(host: str, token: str) -> None:
-    """Refuse to admit other machines without a token. Raises ``UserError``."""
+def token_for(host: str) -> str:
+    """The environment's token. Raises ``UserError`` without one where other machines are admitted."""
+    token = os.environ.get(TOKEN_VARIABLE, "")
     if host not in LOOPBACK and not token:
         raise UserError(f"--host {host} admits other machines: set {TOKEN_VARIABLE} to a secret of your own")
+    return token
 
 
 def is_let_in(*brought: str, token: str) -> bool:

@@ -1,9 +1,7 @@
 """``darkroom sandbox serve``: the sandbox for other programs."""
 
 import asyncio
-import os
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -11,10 +9,9 @@ import typer
 from click import Choice
 
 from darkroom.pipelines.models.protocols import PROTOCOLS
-from darkroom.pipelines.services import TOKEN_VARIABLE, require_token
+from darkroom.pipelines.services import TOKEN_VARIABLE, token_for
 from darkroom.sandbox import Limits, SandboxPool
 from darkroom.sandbox.errors import TIER_VARIABLE, Tier, require_extra
-from darkroom.sandbox.terminal import SafeConsole
 
 Host = Annotated[str, typer.Option(help=f"0.0.0.0 admits other machines; then {TOKEN_VARIABLE} is needed.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")]
@@ -53,9 +50,7 @@ def serve_sandbox(
 
     `darkroom sandbox serve --stdio --image photo.jpg`
     """
-    token = os.environ.get(TOKEN_VARIABLE, "")
-    if not stdio:
-        require_token(host, token)
+    token = "" if stdio else token_for(host)
     require_packages()
     from darkroom.pipelines.services.http_api import over_http, over_stdio
     from darkroom.pipelines.services.sessions import Sessions
@@ -66,8 +61,7 @@ def serve_sandbox(
             if stdio:
                 asyncio.run(over_stdio(held, image or [], protocol, compression=compression))
             else:
-                say = partial(SafeConsole(stderr=True).print, markup=False, soft_wrap=True)
-                over_http(held, host, port, token, most_mb=max_request_mb, compression=compression, say=say)
+                over_http(held, host, port, token, most_mb=max_request_mb, compression=compression)
 
 
 def require_packages() -> None:

@@ -153,15 +153,13 @@ class _WithMcp:
             await self._mcp(scope, receive, send)
 
 
-def over_http(
-    sessions: Sessions, host: str, port: int, token: str, *, most_mb: int, compression: int, say: Callable[[str], None]
-) -> None:
+def over_http(sessions: Sessions, host: str, port: int, token: str, *, most_mb: int, compression: int) -> None:
     """Serve MCP and JSON until SIGTERM or Ctrl-C. Raises ``UserError`` (port taken) or ``SandboxError``."""
     with sessions.pool.group():  # a machine that cannot protect itself must not say that it serves
         pass
     app = service(sessions, host=host, token=token, most_mb=most_mb, compression=compression)
     keys = "with a token" if token else "no token"
-    listen(app, host, port, lambda at: say(f"MCP {at}/mcp, HTTP {at}/docs, {keys}; Ctrl-C stops it"))
+    listen(app, host, port, lambda at: f"MCP {at}/mcp, HTTP {at}/docs, {keys}; Ctrl-C stops it")
 
 
 async def over_stdio(sessions: Sessions, images: Sequence[Path], protocol: str, *, compression: int) -> None:

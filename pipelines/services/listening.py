@@ -29,6 +29,7 @@ from darkroom.pipelines.services import LOOPBACK, is_let_in
 from darkroom.pipelines.services.errors import STATUS, ServiceError, invalid
 from darkroom.pipelines.services.files import SMALL_PIXELS, AnswerImages
 from darkroom.sandbox.errors import UserError
+from darkroom.sandbox.terminal import SafeConsole
 
 STOP_SECONDS = 15
 """So long requests that run may go on after the signal to stop."""
@@ -220,8 +221,9 @@ class _Impatient(H11Protocol):
             self.transport.close()
 
 
-def listen(app: ASGIApp, host: str, port: int, ready: Callable[[str], None]) -> None:
-    """Serves until SIGTERM or Ctrl-C; ``ready`` gets the address. Raises ``UserError`` where it cannot listen there."""
+def listen(app: ASGIApp, host: str, port: int, ready: Callable[[str], str]) -> None:
+    """Serves until SIGTERM or Ctrl-C; prints what ``ready`` makes of the address. Raises ``UserError`` where it cannot
+    listen there."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listening = socket.create_server((host, port), family=family)
@@ -240,7 +242,8 @@ def listen(app: ASGIApp, host: str, port: int, ready: Callable[[str], None]) -> 
             timeout_graceful_shutdown=STOP_SECONDS,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
         )
-        ready(url_of(host, listening.getsockname()[1]))
+        says = ready(url_of(host, listening.getsockname()[1]))
+        SafeConsole(stderr=True).print(says, markup=False, soft_wrap=True)
         gc.freeze()  # what was imported stays: no collection looks at it again
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn raises it again when all is answered
         with suppress(KeyboardInterrupt):

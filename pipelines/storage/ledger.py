@@ -121,39 +121,23 @@ class Ledger(CallTable):
     ) -> CachedCall:
         """The call that ``request`` determines: from the ledger, or made now and written before it is returned. While
         another makes it, this caller waits, and tries if that fails. Raises ``AnswersPending`` for one in a batch."""
-        key, line = call_key(kind, request), self._line()
-        async with self._running.setdefault(key, asyncio.Lock()):
-            waits = _waits()
-            while not (answer := (await self._claim_shielded(line, [key]))[0]):
-                if answer is None:
-                    raise AnswersPending
-                await asyncio.sleep(next(waits))
-            if isinstance(answer, CachedCall):
-                return answer
-            async with self._claimed([key]):
-                (call,) = await line.writes.ask([CallEntry(key, kind, to_json(request), await run())])
-            return call
 
-    async def each_of(
-        self, kind: str, request: Mapping[str, Any], seeds: Sequence[int], run: Callable[[int], Awaitable[CachedCall]]
-    ) -> list[CachedCall]:
-        """``get_or_run`` of ``request`` with each of ``seeds``, at the same time; ``run`` gets the seed's position. All
-        are waited for, whatever one of them raises: what was paid for is on record."""
-        seeded = [{**request, "seed": seed} for seed in seeds]
-        return await all_finished(*(self.get_or_run(kind, each, partial(run, n)) for n, each in enumerate(seeded)))
+        async def run_one(_: Sequence[int]) -> Mapping[int, CachedCall]:
+            return {0: await run()}
+
+        (call,) = await self.all_of(kind, [request], run_one)
+        return call
 
     async def all_of(
         self,
         kind: str,
-        request: Mapping[str, Any],
-        seeds: Sequence[int],
+        requests: Sequence[Mapping[str, Any]],
         run: Callable[[Sequence[int]], Awaitable[Mapping[int, CachedCall]]],
     ) -> list[CachedCall]:
-        """``get_or_run`` of ``request`` with each of ``seeds``, run in groups: ``run`` is given the indexes of those
-        that are not on record, makes one or more, and is asked again until none is left. What it made before it raised
-        stays on record; what it made at once is durable together or not at all."""
-        seeded = [{**request, "seed": seed} for seed in seeds]
-        keys = [call_key(kind, each) for each in seeded]
+        """``get_or_run`` of several requests, run in groups: ``run`` is given the indexes of those that are not on
+        record, makes one or more, and is asked again until none is left. What it made before it raised stays on
+        record; what it made at once is durable together or not at all."""
+        keys = [call_key(kind, request) for request in requests]
         line = self._line()
         async with self._held(keys):
             waits, calls = _waits(), dict[int, CachedCall]()
@@ -165,7 +149,7 @@ class Ledger(CallTable):
                 async with self._claimed([keys[index] for index in own]):
                     while own := [index for index in own if index not in calls]:
                         results = await run(own)
-                        entries = [CallEntry(keys[n], kind, to_json(seeded[n]), call) for n, call in results.items()]
+                        entries = [CallEntry(keys[n], kind, to_json(requests[n]), call) for n, call in results.items()]
                         calls |= zip(results, await line.writes.ask(entries), strict=True)
                 if None in answers.values():
                     raise AnswersPending

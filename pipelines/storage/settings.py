@@ -18,9 +18,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-
-class SettingsError(Exception):
-    """A variable's value is wrong: names the variable, what was expected and what was found."""
+from darkroom.sandbox.errors import UserError
 
 
 def setting(suffix: str | None, default: Any, *, formerly: str | None = None, **constraints: Any) -> Any:
@@ -58,7 +56,7 @@ class EnvironmentSettings(BaseModel):
         environment: Mapping[str, str],
         prefix: str,
         *fallbacks: str,
-        error: type[Exception] = SettingsError,
+        error: type[Exception] = UserError,
         **defaults: Any,
     ) -> Self:
         """The settings of ``prefix``; what it leaves unset comes from the ``fallbacks`` in order, then ``defaults``.

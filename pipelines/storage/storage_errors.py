@@ -28,10 +28,6 @@ class StoreAway(StorageError):
     """An object store, or the way to it, does not answer: it may later."""
 
 
-class ReplacedWhileRead(StorageError):
-    """Another process wrote the object while it was being read."""
-
-
 class Store(NamedTuple):
     """Requirements of an object store: an extra of this package, credentials, and where to set another address."""
 
@@ -92,8 +88,8 @@ def no_store(where: str) -> StorageError:
     return StorageError(f"{where}: what answers at {address} is no object store. Correct the address or its port")
 
 
-def replaced_while_read(where: str) -> ReplacedWhileRead:
-    return ReplacedWhileRead(f"{where} was replaced by another process while it was read: run again")
+def replaced_while_read(where: str) -> StorageError:
+    return StorageError(f"{where} was replaced by another process while it was read: run again")
 
 
 @contextmanager

@@ -53,7 +53,7 @@ class Workspace:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
-        """Raises ``SettingsError``, and ``StorageError`` for a URL that no home can have."""
+        """Raises ``UserError``, and ``StorageError`` for a URL that no home can have."""
         settings = WorkspaceSettings.from_environment(environment)
         home = store_path(settings.home)
         home = home.absolute() if isinstance(home, Path) else home

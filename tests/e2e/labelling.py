@@ -32,8 +32,8 @@ def write_campaign(home: Path, numbers: tuple[int, ...]) -> dict[str, SourceRow]
     """Puts these scenes of the demo into a campaign; gives them by the names of their files."""
     folder = home / "annotation" / "images"
     folder.mkdir(parents=True)
-    drawn = scenes(max(numbers) + 1, 0)
-    rows = {f"{number:02d}.jpg": drawn[number].build() for number in numbers}
+    drawn = {lazy.name: lazy for lazy in scenes(max(numbers) + 1, 0)}
+    rows = {f"{number:02d}.jpg": drawn[f"scene/{number:02d}"].build() for number in numbers}
     for name, row in rows.items():
         image = row.images[0]
         assert isinstance(image, bytes)

@@ -1,15 +1,13 @@
 """``darkroom agent``: a model that thinks with images, behind an ordinary endpoint."""
 
 import asyncio
-import os
 from typing import Annotated
 
 import typer
 
 from darkroom.pipelines.command_line.console import command_group
-from darkroom.pipelines.services import TOKEN_VARIABLE, require_token
+from darkroom.pipelines.services import token_for
 from darkroom.pipelines.services.cli import Host, Port, require_packages
-from darkroom.sandbox.terminal import SafeConsole
 from darkroom.train.evaluation.settings import AgentSettings
 from darkroom.train.runs.command_line import Values, guarded, takes_settings
 
@@ -43,8 +41,7 @@ def serve(
     Turns and executions are on the ledger of DARKROOM_HOME: a benchmark that
     is started again pays for nothing twice.
     """
-    console, token = SafeConsole(stderr=True), os.environ.get(TOKEN_VARIABLE, "")
-    require_token(host, token)
+    token = token_for(host)
     require_packages()
     with guarded():
         from darkroom.pipelines.services.listening import listen
@@ -57,5 +54,5 @@ def serve(
         with Workspace.from_environment() as workspace:
             asyncio.run(check(chosen, workspace))
             app = application(chosen, workspace, version=code_version(), host=host, token=token, most_mb=max_request_mb)
-            words = f"/v1 answers as {chosen.model}; Ctrl-C stops it"
-            listen(app, host, port, lambda at: console.print(at + words, markup=False, soft_wrap=True))
+            says = f"/v1 answers as {chosen.model}; Ctrl-C stops it"
+            listen(app, host, port, lambda at: at + says)

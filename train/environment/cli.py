@@ -1,15 +1,13 @@
 """``darkroom environment``: RL rows with their sandbox and rewards, for other trainers."""
 
-import os
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from darkroom.pipelines.command_line.console import command_group
-from darkroom.pipelines.services import TOKEN_VARIABLE, require_token
+from darkroom.pipelines.services import token_for
 from darkroom.pipelines.services.cli import Host, Port, require_packages
-from darkroom.sandbox.terminal import SafeConsole
 from darkroom.train.rl.settings import JudgeOptions
 from darkroom.train.runs.command_line import Values, guarded, takes_settings
 
@@ -51,8 +49,7 @@ def serve(
 
     darkroom environment serve data/datasets/rl/prompts --method codev --judge-url URL --judge-model NAME
     """
-    console, token = SafeConsole(stderr=True), os.environ.get(TOKEN_VARIABLE, "")
-    require_token(host, token)
+    token = token_for(host)
     require_packages()
     with guarded():
         from darkroom.pipelines.services.listening import listen
@@ -72,5 +69,5 @@ def serve(
         chosen = named_method(method, settings.options)
         opened = Episodes(rows, settings, chosen, judges, most_open=episodes, idle_seconds=idle)
         app = application(opened, version=code_version(), host=host, token=token, compression=compression)
-        words = f", {len(rows)} rows scored by {method}; its interface: /docs; Ctrl-C stops it"
-        listen(app, host, port, lambda at: console.print(at + words, markup=False, soft_wrap=True))
+        says = f", {len(rows)} rows scored by {method}; its interface: /docs; Ctrl-C stops it"
+        listen(app, host, port, lambda at: at + says)

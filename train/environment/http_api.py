@@ -13,8 +13,7 @@ against openenv-core 0.3.0, whose clients bring no token: where the service want
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Literal
 
@@ -152,13 +151,8 @@ def _observation(observation: dict[str, Any], reward: float | None, *, is_done: 
 
 def application(episodes: Episodes, *, version: str, host: str, token: str, compression: int) -> ASGIApp:
     """Build the application, guarded as the sandbox service. ``compression``: of the images' PNG."""
-
-    @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with episodes.registry.running():
-            yield
-
-    app = FastAPI(title="Darkroom: an environment", version=version, lifespan=lifespan)
+    running = episodes.registry.running
+    app = FastAPI(title="Darkroom: an environment", version=version, lifespan=lambda _: running())
     speak_json(app)
     _routes(app, episodes, version, compression)
     return guarded(app, host=host, token=token, most_mb=SMALL_MB)

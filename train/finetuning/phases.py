@@ -37,8 +37,7 @@ def held_out_loss(trainer: Any, rows: Sequence[Any], reader: RowReader, *, size:
     rows, whatever their division into forward passes. Each process reads its share of ``rows``, ``size`` at a time."""
     accelerator = trainer.accelerator
     sums = torch.zeros(3, dtype=torch.float64, device=accelerator.device)
-    processes = {"process": accelerator.process_index, "n_processes": accelerator.num_processes}
-    for share in shares(len(rows), size, **processes):
+    for share in shares(len(rows), size, accelerator):
         batch = reader.read([rows[row] for row in share.rows])
         inputs = {name: value.to(accelerator.device) for name, value in batch.items()}
         with trainer.compute_loss_context_manager():

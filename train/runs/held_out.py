@@ -133,8 +133,9 @@ class Share(NamedTuple):
     counts: bool
 
 
-def shares(n_rows: int, size: int, *, process: int, n_processes: int) -> list[Share]:
-    """Split rows over processes in batches; pad so that all run the same number of batches."""
+def shares(n_rows: int, size: int, accelerator: Any) -> list[Share]:
+    """Split rows over the processes in batches; pad so that all run the same number of batches."""
+    process, n_processes = accelerator.process_index, accelerator.num_processes
     starts = [start + process * size for start in range(0, n_rows, size * n_processes)]
     mine = [tuple(range(min(start, n_rows), min(start + size, n_rows))) for start in starts]
     return [Share(rows, True) if rows else Share((0,), False) for rows in mine]

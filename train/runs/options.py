@@ -153,7 +153,7 @@ def _value(name: str, text: str) -> Any:
 
 
 def chosen_wording(name: str | None, *, protocol: str | None = None) -> PaperPrompt | None:
-    """Open the prompt of ``--prompt``; None without. Raises ``PromptError`` for an unknown one, ``TrainError`` for one
+    """Open the prompt of ``--prompt``; None without. Raises ``UserError`` for an unknown one, ``TrainError`` for one
     of another ``protocol``."""
     if not name:
         return None

@@ -11,13 +11,13 @@ in which a kind's questions are dealt is that of a digest of their names, and ``
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import ClassVar
 
 from darkroom.pipelines.demo import data_beside
-from darkroom.pipelines.demo.images.charts import chart_questions, charts
+from darkroom.pipelines.demo.images.charts import charts
 from darkroom.pipelines.demo.images.figures import diagrams, figures
 from darkroom.pipelines.demo.images.films import films
 from darkroom.pipelines.demo.images.material import (
@@ -31,10 +31,10 @@ from darkroom.pipelines.demo.images.material import (
     with_details,
 )
 from darkroom.pipelines.demo.images.maths import maths
-from darkroom.pipelines.demo.images.notices import notice_questions, notices
-from darkroom.pipelines.demo.images.pages import page_questions, pages
-from darkroom.pipelines.demo.images.photographs import overviews, photographs, snapshots
-from darkroom.pipelines.demo.images.scenes import scene_questions, scenes
+from darkroom.pipelines.demo.images.notices import notices
+from darkroom.pipelines.demo.images.pages import pages
+from darkroom.pipelines.demo.images.photographs import photographs
+from darkroom.pipelines.demo.images.scenes import scenes
 from darkroom.pipelines.records import Truth
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.samples import FAMILIES
@@ -75,35 +75,26 @@ class DemoSource:
         if not 0 <= shard < self.n_shards:
             raise ValueError(f"the demo has shards 0 to {self.n_shards - 1}; found {shard}")
         rows = self._all()
-        families = self._families([row.name for row in rows])
+        families = assigned(row.name for row in rows)
         by_image = [list(group) for _, group in groupby(rows, key=lambda row: row.name.split("/")[:2])]
         return (built(offered(row, families)) for of_image in by_image[shard :: self.n_shards] for row in of_image)
-
-    def _families(self, names: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-        """For which families which rows are; rows that are not there are for all."""
-        return assigned(names)
 
     def _all(self) -> list[LazyRow]:
         seed = self.seed
         return [
-            *_by_image(*scenes(self.n_scenes, seed), *scene_questions(self.n_scenes, seed)),
-            *photographs(seed),
-            *_by_image(*pages(seed), *page_questions(seed)),
-            *_by_image(*charts(seed), *chart_questions(seed)),
+            *scenes(self.n_scenes, seed),
+            *photographs("photo", seed),
+            *pages(seed),
+            *charts(seed),
             *maths(seed),
             *films(seed),
-            *_by_image(*notices(seed), *notice_questions(seed)),
+            *notices(seed),
             *diagrams(seed),
             *figures(seed),
             *damaged(),
-            *overviews(seed),
-            *snapshots(seed),
+            *photographs("overview", seed),
+            *photographs("snapshot", seed),
         ]
-
-
-def _by_image(*rows: LazyRow) -> list[LazyRow]:
-    """All questions about an image one after the other, so that it is made once."""
-    return sorted(rows, key=lambda row: row.name.split("/"))
 
 
 def damaged() -> list[LazyRow]:

@@ -19,8 +19,8 @@ from darkroom.pipelines.demo.images.material import (
     image_row,
     in_order,
     jpeg_bytes,
-    lazy_rows,
     lettered,
+    rows_by_image,
     table,
 )
 from darkroom.pipelines.records import Truth, TruthBox
@@ -56,18 +56,8 @@ choice, and which chart of this kind it is, from 0."""
 
 
 def charts(seed: int) -> list[LazyRow]:
-    """The charts with a question each by name, not drawn yet."""
-    return lazy_rows("chart", _chart, range(N_CHARTS), seed)
-
-
-def chart_questions(seed: int) -> list[LazyRow]:
-    """Further questions about each of these charts, and all about further charts: ``chart/00/1``."""
-    numbered = [(number, n) for number, plot in enumerate(PLOTS) for n in range(number < N_CHARTS, plot.n_questions)]
-    rows = [(f"chart/{number:02d}" + (f"/{n}" if n else ""), number, n) for number, n in numbered]
-    return [LazyRow(name, partial(_chart, name, number, seed, n)) for name, number, n in rows]
-
-
-N_CHARTS = 6
+    """All questions about the charts by name, not drawn yet."""
+    return rows_by_image("chart", _chart, [drawing.n_questions for drawing in PLOTS], seed)
 
 
 class Drawing(NamedTuple):
@@ -78,7 +68,7 @@ class Drawing(NamedTuple):
     n_questions: int
 
 
-def _chart(row: str, number: int, seed: int, n: int = 0) -> SourceRow:
+def _chart(row: str, number: int, n: int, seed: int) -> SourceRow:
     image, asks = _drawn(number, seed)
     ask, box = asks[n]
     truth = Truth(boxes=(TruthBox(ask.label, *box),))
@@ -237,5 +227,4 @@ PLOTS = (
     *(Drawing(_pulse_bars, turn, 3) for turn in (1, 2)),
     Drawing(_exercise_line, 1, 4),
 )
-"""The first ``N_CHARTS`` have a question each in ``charts``. A kind has as many questions as its values have places
-without a tie."""
+"""A kind has as many questions as its values have places without a tie."""

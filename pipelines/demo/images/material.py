@@ -156,12 +156,13 @@ def lazy_rows(kind: str, build: Callable[..., SourceRow], of: Iterable[object], 
     return [LazyRow(name, partial(build, name, thing, seed)) for name, thing in names]
 
 
-def further_rows(
-    kind: str, build: Callable[..., SourceRow], numbers: Iterable[int], n: int, seed: int
-) -> list[LazyRow]:
-    """``n`` more rows for each image, ``kind/00/1``, ``kind/00/2`` …: ``build(name, number, n, seed)``."""
-    names = ((f"{kind}/{number:02d}/{more}", number, more) for number in numbers for more in range(1, n + 1))
-    return [LazyRow(name, partial(build, name, number, more, seed)) for name, number, more in names]
+def rows_by_image(kind: str, build: Callable[..., SourceRow], n_questions: Iterable[int], seed: int) -> list[LazyRow]:
+    """As many rows for each image as ``n_questions`` says, ``kind/00``, ``kind/00/1`` …, one after the other, so that
+    it is made once: ``build(name, number, n, seed)``."""
+    numbers = [(number, n) for number, n_of_image in enumerate(n_questions) for n in range(n_of_image)]
+    names = [(f"{kind}/{number:02d}" + (f"/{n}" if n else ""), number, n) for number, n in numbers]
+    rows = [LazyRow(name, partial(build, name, number, n, seed)) for name, number, n in names]
+    return sorted(rows, key=lambda row: row.name.split("/"))
 
 
 def built(row: LazyRow) -> SourceRow | BadRow:

@@ -15,12 +15,11 @@ from darkroom.pipelines.demo.images.material import (
     LazyRow,
     covering,
     font,
-    further_rows,
     image_row,
     joint_license,
     jpeg_bytes,
-    lazy_rows,
     photograph_image,
+    rows_by_image,
     texture,
 )
 from darkroom.pipelines.records import Truth, TruthBox
@@ -37,24 +36,19 @@ TABLE = data_beside(__file__)
 
 
 def notices(seed: int) -> list[LazyRow]:
-    """The notices by name, not printed yet."""
-    return lazy_rows("notice", _notice, range(N_NOTICES), seed)
+    """A question about each line of every notice by name, not printed yet."""
+    return rows_by_image("notice", _row, [N_LINES] * N_NOTICES, seed)
 
 
-def notice_questions(seed: int) -> list[LazyRow]:
-    """A question about each of the other lines of every notice, by name: ``notice/00/1``."""
-    return further_rows("notice", _another, range(N_NOTICES), N_LINES - 1, seed)
-
-
-def _notice(row: str, number: int, seed: int) -> SourceRow:
+def _row(name: str, number: int, n: int, seed: int) -> SourceRow:
     notice = _printed(number, seed)
-    return notice.asks(row, notice.line, "What does the {notice} in front of {image} give as '{key}'?")
-
-
-def _another(row: str, number: int, n: int, seed: int) -> SourceRow:
-    notice = _printed(number, seed)
-    line = [line for line in range(N_LINES) if line != notice.line][n - 1]
-    return notice.asks(row, line, nth_form(TABLE["more"], N_LINES * number + n))
+    key, value, box = [notice.lines[notice.line], *notice.lines[: notice.line], *notice.lines[notice.line + 1 :]][n]
+    own = "What does the {notice} in front of {image} give as '{key}'?"
+    words, photograph = nth_form(TABLE["more"], N_LINES * number + n) if n else own, PHOTOGRAPHS[notice.behind]
+    question = words.format(notice=notice.name, image=photograph.phrase, key=key)
+    truth = Truth(boxes=(TruthBox(f"line '{key}'", *box),))
+    license = joint_license([photograph.license, TEXTURE_LICENSE])
+    return image_row(name, notice.image, question, value, truth, category="OCR", license=license)
 
 
 class Notice(NamedTuple):
@@ -67,14 +61,6 @@ class Notice(NamedTuple):
     """Key, value and place of each."""
     line: int
     """Which of them its own question is about."""
-
-    def asks(self, row: str, line: int, words: str) -> SourceRow:
-        key, value, box = self.lines[line]
-        photograph = PHOTOGRAPHS[self.behind]
-        question = words.format(notice=self.name, image=photograph.phrase, key=key)
-        truth = Truth(boxes=(TruthBox(f"line '{key}'", *box),))
-        license = joint_license([photograph.license, TEXTURE_LICENSE])
-        return image_row(row, self.image, question, value, truth, category="OCR", license=license)
 
 
 @lru_cache(maxsize=2)

@@ -4,7 +4,7 @@ prose set on paper here (the Zen of Python and scikit-learn's texts on its data 
 import codecs
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import pairwise, zip_longest
 from random import Random
 from typing import NamedTuple
@@ -17,11 +17,11 @@ from darkroom.pipelines.demo.images.material import (
     PUBLIC_DOMAIN,
     LazyRow,
     font,
-    further_rows,
     image_row,
     jpeg_bytes,
     packaged_bytes,
     photograph_bytes,
+    rows_by_image,
     texture,
 )
 from darkroom.pipelines.records import Truth, TruthBox
@@ -79,25 +79,19 @@ Mark = Callable[[ImageDraw.ImageDraw, Sequence[PageLine], Random], Marked]
 
 
 def pages(seed: int) -> list[LazyRow]:
-    """The pages by name, not set yet."""
-    names = [(f"page/{number:02d}", number) for number in range(1, len(SET_PAGES) + 1)]
-    return [LazyRow("page/00", _scan), *[LazyRow(name, partial(_row, name, number, 0, seed)) for name, number in names]]
-
-
-def page_questions(seed: int) -> list[LazyRow]:
-    """``N_MORE`` further questions about each page that is set here, by name: ``page/01/1``."""
-    return further_rows("page", _row, range(1, len(SET_PAGES) + 1), N_MORE, seed)
+    """A question about each page by name, not set yet, and ``N_MORE`` further ones about each that is set here."""
+    return rows_by_image("page", _row, [1] + [1 + N_MORE] * len(SET_PAGES), seed)
 
 
 N_MORE = 6
 _WORDINGS = data_beside(__file__)
 
 
-def _scan() -> SourceRow:
+def _scan(name: str) -> SourceRow:
     question = "According to this page, how can we label the marker pixels as either object or background?"
     image, license = photograph_bytes("page"), PHOTOGRAPHS["page"].license
     truth = Truth(boxes=(TruthBox("word", 3, 81, 104, 100),))
-    return image_row("page/00", image, question, "unambiguously", truth, category="OCR", license=license)
+    return image_row(name, image, question, "unambiguously", truth, category="OCR", license=license)
 
 
 def _zen() -> list[str]:
@@ -116,6 +110,8 @@ def _description(name: str) -> list[str]:
 
 
 def _row(name: str, number: int, n: int, seed: int) -> SourceRow:
+    if not number:
+        return _scan(name)
     image, license, marks = _drawn(number, seed)
     marked = marks[n]
     truth = Truth(boxes=(TruthBox(marked.label, *marked.box),), count=marked.n_words)

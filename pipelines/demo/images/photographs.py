@@ -33,24 +33,14 @@ DARKEST = 9
 _TURNS = {90: Image.Transpose.ROTATE_90, 180: Image.Transpose.ROTATE_180, 270: Image.Transpose.ROTATE_270}
 
 
-def photographs(seed: int) -> list[LazyRow]:
-    """The easy questions by name, their photographs not read yet."""
-    return _rows([f"photo/{question['photograph']}" for question in QUESTIONS["easy"]], "easy", seed)
-
-
-def overviews(seed: int) -> list[LazyRow]:
-    """The questions at a glance by name, their photographs not read yet."""
-    return _rows([f"overview/{question['photograph']}" for question in QUESTIONS["glances"]], "glances", seed)
-
-
-def snapshots(seed: int) -> list[LazyRow]:
-    """The snapshots by name, not made yet."""
-    return _rows([f"snapshot/{number:02d}" for number in range(len(QUESTIONS["snapshots"]))], "snapshots", seed)
-
-
-def _rows(names: list[str], kind: str, seed: int) -> list[LazyRow]:
-    pairs = enumerate(zip(names, QUESTIONS[kind], strict=True))
-    return [LazyRow(name, partial(_row, name, number, question, seed)) for number, (name, question) in pairs]
+def photographs(kind: str, seed: int) -> list[LazyRow]:
+    """The easy questions (``photo``), those at a glance (``overview``) or the snapshots by name, not made yet."""
+    questions = QUESTIONS[kind]
+    own = [f"{number:02d}" if kind == "snapshot" else each["photograph"] for number, each in enumerate(questions)]
+    return [
+        LazyRow(name, partial(_row, name, number, questions[number], seed))
+        for number, name in enumerate(f"{kind}/{each}" for each in own)
+    ]
 
 
 def _row(name: str, number: int, question: Mapping[str, Any], seed: int) -> SourceRow:

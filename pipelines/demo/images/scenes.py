@@ -3,7 +3,7 @@
 A scene hangs six or eight real photographs on a wall (``walls``), sticks small things beside and on them
 (``targets``), and asks about one, named by the image that it belongs to. ``truth.boxes`` starts with that thing; the
 others of its kind follow. Topic and asked image go through their 9 and 13 values together, so the first 117 scenes
-ask different questions. ``scene_questions`` asks about other things on the same walls.
+ask different questions. Further questions ask about other things on the same walls.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,14 +22,13 @@ from darkroom.pipelines.demo.images.material import (
     Choices,
     LazyRow,
     Photograph,
-    further_rows,
     image_row,
     in_order,
     joint_license,
     jpeg_bytes,
-    lazy_rows,
     lettered,
     photograph_image,
+    rows_by_image,
     with_details,
 )
 from darkroom.pipelines.demo.images.targets import MAKERS, Target, weathered
@@ -98,13 +97,8 @@ class Wall(NamedTuple):
 
 
 def scenes(n_scenes: int, seed: int) -> list[LazyRow]:
-    """The scenes by name, not drawn yet."""
-    return lazy_rows("scene", _scene, range(n_scenes), seed)
-
-
-def scene_questions(n_scenes: int, seed: int) -> list[LazyRow]:
-    """``N_MORE`` further questions about each scene, by name: ``scene/00/1``."""
-    return further_rows("scene", _another, range(n_scenes), N_MORE, seed)
+    """A question about each scene and ``N_MORE`` further ones by name, not drawn yet."""
+    return rows_by_image("scene", _row, [1 + N_MORE] * n_scenes, seed)
 
 
 _TABLE = data_beside(__file__)
@@ -123,10 +117,6 @@ def make_wall(number: int, seed: int) -> Wall:
     photographs.insert(rng.randrange(2 * columns), subject)
     scene = _hung(number, photographs, _contents(topic.kind, photographs, subject, rng), (width, height), rng)
     return Wall(scene, photographs, topic, subject, rng)
-
-
-def _scene(name: str, number: int, seed: int) -> SourceRow:
-    return replace(_drawn(number, seed)[1], row=name)
 
 
 @lru_cache(maxsize=2)
@@ -149,8 +139,10 @@ def _truth(topic: Topic, placed: Sequence[Placed]) -> Truth:
     return Truth(boxes, count=int(placed[0].target.value) if topic.kind == "dots" else None)
 
 
-def _another(name: str, number: int, n: int, seed: int) -> SourceRow:
+def _row(name: str, number: int, n: int, seed: int) -> SourceRow:
     wall, first = _drawn(number, seed)
+    if not n:
+        return replace(first, row=name)
     rng = Random(f"{seed}/{name}")
     topic, thing_asked, place = list(_asked(wall, Random(f"{seed}/scene/{number:02d}/more")))[n - 1]
     placed = [thing_asked, *(thing for thing in wall.scene.placed[topic.kind] if thing is not thing_asked)]

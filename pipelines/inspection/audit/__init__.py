@@ -122,7 +122,7 @@ def _audit_splits(
         if limit is None and "counts" in row_audit.parts:
             counted = AuditReport(checked=Counter({"card and counts": 1}))
             counted.add(totals.findings())
-            if shipped is not None and shipped.has_manifest:
+            if shipped is not None and shipped.manifest is not None:
                 counted.date("shipped" if any(finding.since for finding in of_files.findings) else "made")
             report.take(counted)
         report.take(of_files)
@@ -133,26 +133,22 @@ class _FolderAudit:
 
     def __init__(self, folder: StorePath, digest: str | None) -> None:
         self._folder, self._problem = folder, ""
-        self._manifest: Manifest | None = None
+        self.manifest: Manifest | None = None
+        """None where an earlier version made the folder, or it is gone."""
         try:
-            self._manifest = Manifest.of(folder)
+            self.manifest = Manifest.of(folder)
         except ValueError as error:
             self._problem = str(error)
         expected = digest or reader.marker_facts(folder).get("manifest")
-        if expected and not self._problem and (self._manifest is None or self._manifest.digest != expected):
+        if expected and not self._problem and (self.manifest is None or self.manifest.digest != expected):
             self._problem = f"{MANIFEST} has not the digest {expected}: it was replaced, or is another dataset's"
-
-    @property
-    def has_manifest(self) -> bool:
-        """True unless an earlier version made the folder, or the manifest is gone."""
-        return self._manifest is not None
 
     def row(self, row: Row, split: _Split, report: AuditReport) -> None:
         """Date the findings of a row, and add one if the row was changed."""
-        if self._manifest is None:
+        if self.manifest is None:
             return
         row_id = str(row.get(reader.KEYS[split.kind]))
-        happened = self._manifest.take(split.name, row_id, row)
+        happened = self.manifest.take(split.name, row_id, row)
         report.checked["manifest"] += 1
         if happened:
             reason = "its columns are not those that were shipped"
@@ -164,14 +160,14 @@ class _FolderAudit:
         report, name = AuditReport(), self._folder.name
         if self._problem:
             report.add([AuditFinding("manifest", name, "", self._problem)])
-        elif self._manifest is None:
+        elif self.manifest is None:
             report.notes.append(f"{name}: no {MANIFEST}, so that a change since shipping is found by its contents only")
-        if self._manifest is not None:
-            report.notes.append(f"{name}: manifest {self._manifest.digest}")
-        if self._manifest is not None and is_whole:
-            missing = self._manifest.missing()
+        if self.manifest is not None:
+            report.notes.append(f"{name}: manifest {self.manifest.digest}")
+        if self.manifest is not None and is_whole:
+            missing = self.manifest.missing()
             report.add(AuditFinding("missing row", name, row_id, "it was shipped") for row_id in missing)
-            for file, happened in self._manifest.changed_files(self._folder):
+            for file, happened in self.manifest.changed_files(self._folder):
                 report.add([AuditFinding(f"{happened} file", name, file, "it is not as it was shipped")])
         report.date("shipped")
         return report
@@ -225,15 +221,15 @@ class _RowAudit:
 def _replay(row: Row, dataset: str, execute: Execute, report: AuditReport) -> None:
     report.n_rounds = len(row["rounds"])
     try:
-        replayed = replay_row(row, execute=execute)
+        differences = replay_row(row, execute=execute)
     except NotComparable as error:
         report.not_measured[f"execution: {error}"] += 1
         return
-    report.n_replayed, report.n_same = 1, int(not replayed.differences)
-    report.n_other_sandbox = int(replayed.other_sandbox)
+    report.n_replayed, report.n_same = 1, int(not differences)
+    report.n_other_sandbox = int(row["provenance"]["sandbox_digest"] != sandbox.sandbox_digest())
     report.n_executed = report.n_rounds
     report.n_images = sum(len(turn["observation"]["images"]) for turn in row["rounds"])
-    for difference in replayed.differences:
+    for difference in differences:
         kind, reason = f"replay: {difference.what}", f"stored {difference.recorded!r}, now {difference.replayed!r}"
         report.add([AuditFinding(kind, dataset, row["trajectory_id"], shortened(reason), difference.round)])
 

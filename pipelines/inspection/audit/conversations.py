@@ -36,10 +36,6 @@ EXPORTS: Mapping[str, str] = {"llama_factory": "conversations", "ms_swift": "mes
 """Layouts that are read back, with their column of messages."""
 
 
-class UnauditableError(UserError):
-    """A folder or a file of which the audit can read nothing: what it can read."""
-
-
 @dataclass(frozen=True, slots=True)
 class Conversations:
     """Rows to audit. ``max_difference``: what images may differ by, on average, in levels of 255."""
@@ -57,19 +53,19 @@ class Conversations:
 
 def find_conversations(path: Path, mapping: str | None) -> Conversations | None:
     """The rows of an export's folder, or of a release by ``mapping`` (a public source's name, or a YAML file). None for
-    a folder that is neither. Raises ``UnauditableError``, ``SourceError``."""
+    a folder that is neither. Raises ``UserError``, ``SourceError``."""
     if mapping is not None:
         source = open_source("release", _mapped(path, mapping))
         return Conversations(path.name, source.rows(0), 0, MAX_DIFFERENCE, None, is_escaped=False)
     try:
         facts = read_marker(path)
     except ValueError as error:
-        raise UnauditableError(f"{path / MARKER} cannot be read: {error}") from error
+        raise UserError(f"{path / MARKER} cannot be read: {error}") from error
     if "layout" not in facts:
         return None
     if facts["layout"] not in EXPORTS:
         audited = f"exports for {', '.join(EXPORTS)} are audited"
-        raise UnauditableError(f"{path} is an export for {facts['layout']}; {audited}")
+        raise UserError(f"{path} is an export for {facts['layout']}; {audited}")
     rows = _export_rows(path, EXPORTS[facts["layout"]])
     return Conversations(path.name, rows, facts.get("n_rows", 0), 0.0, path, is_escaped=True)
 
@@ -144,7 +140,7 @@ def _mapped(path: Path, mapping: str) -> SourceConfig:
         config = config.model_copy(update=place or {"path": str(path.absolute().parent), "questions": path.name})
     if not config.is_release:
         names = ", ".join(name for name, public in public_sources().items() if public.is_release)
-        raise UnauditableError(f"--mapping {mapping} is of the kind {config.kind}; of `trajectories` are: {names}")
+        raise UserError(f"--mapping {mapping} is of the kind {config.kind}; of `trajectories` are: {names}")
     return config
 
 

@@ -21,7 +21,6 @@ from darkroom.pipelines.inspection.gallery.entries import (
     RejectedRows,
     entry_of_reject,
     entry_of_row,
-    entry_of_sample,
 )
 from darkroom.pipelines.inspection.pages import data_url, embedded_json, html_page
 from darkroom.pipelines.publishing.dataset_reader import count_rows, map_in_threads, read_rows
@@ -30,7 +29,6 @@ from darkroom.pipelines.publishing.sft_dataset import ASSET
 from darkroom.pipelines.records import Reject, Sample
 from darkroom.pipelines.records.digest import key64
 from darkroom.pipelines.storage.atomic_write import whole_file
-from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.row_files import KeyedSpill, RowStream
 from darkroom.pipelines.storage.stage_runs import Progress
 from darkroom.pipelines.storage.store_paths import StorePath
@@ -109,11 +107,6 @@ def write_gallery(
 
     images = write_entries(page, entries(), title=title, inline_bytes=inline_bytes)
     return GalleryPage(page, n_rows, n_rejects - n_not_applicable, n_not_applicable, images)
-
-
-def write_samples(page: Path, samples: Sequence[Sample], store: ImageStore, *, title: str) -> None:
-    """Write samples of a source with their boxes as a page, before anything was made of them."""
-    write_entries(page, (entry_of_sample(sample, store) for sample in samples), title=title)
 
 
 def _reject_keys(tables: Tables, families: Sequence[str] | None) -> Iterator[TableKey]:

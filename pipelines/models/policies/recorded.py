@@ -13,6 +13,7 @@ from darkroom.pipelines.models.policies.policy import (
     Policy,
     PolicyIdentity,
     Sampler,
+    one_by_one,
     reseeded,
 )
 from darkroom.pipelines.records import Usage, from_row, to_row
@@ -56,8 +57,12 @@ class RecordedPolicy(AbstractAsyncContextManager["RecordedPolicy"]):
         """The recorded completion, or a new one that is durable before it is returned."""
         if self._queue is not None and self._queue.takes(request):
             return (await self.sample(request, 1))[0]
+
+        async def perform() -> CachedCall:
+            return (await self._perform(request, 1))[0]
+
         key = {**self._key(request), "seed": request.seed}
-        return _completion(await self._ledger.get_or_run("policy", key, lambda: self._perform_one(request)))
+        return _completion(await self._ledger.get_or_run("policy", key, perform))
 
     async def has_written(self, request: CompletionRequest) -> bool:
         return await self._ledger.has("policy", {**self._key(request), "seed": request.seed})
@@ -67,12 +72,11 @@ class RecordedPolicy(AbstractAsyncContextManager["RecordedPolicy"]):
 
     async def sample(self, request: CompletionRequest, n: int) -> tuple[Completion, ...]:
         """All ``n`` completions with the seeds from ``request.seed`` on; only those not recorded are requested."""
-        inner, key, seeds = self._sampler, self._key(request), range(request.seed, request.seed + n)
+        inner, key = self._sampler, self._key(request)
         if self._queue is not None and self._queue.takes(request):
             return tuple(map(_completion, await self._queue.ask(request, {**key, "seed": request.seed}, n)))
         if inner is None or not inner.gives_several:
-            calls = self._ledger.each_of("policy", key, seeds, lambda n: self._perform_one(reseeded(request, n)))
-            return tuple(map(_completion, await calls))
+            return await one_by_one(self, request, n)
 
         async def perform(places: Sequence[int]) -> Mapping[int, CachedCall]:
             first = places[0]
@@ -80,10 +84,8 @@ class RecordedPolicy(AbstractAsyncContextManager["RecordedPolicy"]):
             n_at_once = n_in_a_row if inner.gives_several else 1  # an earlier request may have shown that it does not
             return dict(enumerate(await self._perform(reseeded(request, first), n_at_once), start=first))
 
-        return tuple(map(_completion, await self._ledger.all_of("policy", key, seeds, perform)))
-
-    async def _perform_one(self, request: CompletionRequest) -> CachedCall:
-        return (await self._perform(request, 1))[0]
+        seeded = [{**key, "seed": request.seed + place} for place in range(n)]
+        return tuple(map(_completion, await self._ledger.all_of("policy", seeded, perform)))
 
     async def _perform(self, request: CompletionRequest, n: int) -> list[CachedCall]:
         start, model = time.perf_counter(), self.identity.model

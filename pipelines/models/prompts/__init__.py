@@ -40,10 +40,6 @@ _PART = re.compile(r"^# (system|user)$", re.MULTILINE)
 _JINJA = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=False, autoescape=False)
 
 
-class PromptError(UserError):
-    """A prompt's file or its use is wrong: names the prompt, what was expected and what was found."""
-
-
 class _FrontMatter(BaseModel, extra="forbid", frozen=True):
     name: str
     version: int
@@ -69,35 +65,35 @@ class Prompt:
     source: str = ""
 
     def render(self, **values: Any) -> tuple[str, str]:
-        """The system and the user text. Raises ``PromptError`` unless exactly the declared slots are given."""
+        """The system and the user text. Raises ``UserError`` unless exactly the declared slots are given."""
         if values.keys() != self.slots:
             missing, unknown = self.slots - values.keys(), values.keys() - self.slots
-            raise PromptError(f"prompt {self.name}: slots missing {sorted(missing)}, unknown {sorted(unknown)}")
+            raise UserError(f"prompt {self.name}: slots missing {sorted(missing)}, unknown {sorted(unknown)}")
         try:
             return _template(self.system).render(values).strip(), _template(self.user).render(values).strip()
         except jinja2.UndefinedError as error:
-            raise PromptError(f"prompt {self.name}: {error}") from error
+            raise UserError(f"prompt {self.name}: {error}") from error
 
 
 @cache
 def load_prompt(path: Path) -> Prompt:
-    """The prompt in a file. Raises ``PromptError`` when the file is not one."""
+    """The prompt in a file. Raises ``UserError`` when the file is not one."""
     try:
         data = path.read_bytes()
         matched = _FRONT_MATTER.match(data.decode().replace("\r\n", "\n"))
     except (OSError, UnicodeDecodeError) as error:
-        raise PromptError(f"{path} cannot be read: {error}") from error
+        raise UserError(f"{path} cannot be read: {error}") from error
     if matched is None:
-        raise PromptError(f"{path}: expected front matter between two lines of '---'")
-    with config_errors(path, PromptError, remedy=" (in the front matter)"):
+        raise UserError(f"{path}: expected front matter between two lines of '---'")
+    with config_errors(path, UserError, remedy=" (in the front matter)"):
         head = _FrontMatter.model_validate(yaml.safe_load(matched[1]))
     bodies = _bodies(path, matched[2])
     try:
         used = {name for body in bodies.values() for name in jinja2.meta.find_undeclared_variables(_JINJA.parse(body))}
     except jinja2.TemplateSyntaxError as error:
-        raise PromptError(f"{path}: {error.message}") from error
+        raise UserError(f"{path}: {error.message}") from error
     if undeclared := used - set(head.slots):
-        raise PromptError(f"{path}: the text uses {sorted(undeclared)}; declare them as slots in the front matter")
+        raise UserError(f"{path}: the text uses {sorted(undeclared)}; declare them as slots in the front matter")
     fields = {**head.model_dump(), "slots": frozenset(head.slots), "modes": tuple(head.modes)}
     return Prompt(**fields, system=bodies.get("system", ""), user=bodies["user"], digest=digest_bytes(data))
 
@@ -122,7 +118,7 @@ def _bodies(path: Path, text: str) -> dict[str, str]:
     before, *parts = _PART.split(text)
     roles = parts[::2]
     if before.strip() or "user" not in roles or len(set(roles)) != len(roles):
-        raise PromptError(f"{path}: expected '# system' (if any) and '# user', each once and first; found {roles}")
+        raise UserError(f"{path}: expected '# system' (if any) and '# user', each once and first; found {roles}")
     return {role: body.strip() for role, body in zip(roles, parts[1::2], strict=True)}
 
 

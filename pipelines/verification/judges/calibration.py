@@ -36,10 +36,6 @@ from darkroom.sandbox.errors import UserError
 STAGE = "calibration"
 
 
-class LabelsUnreadable(UserError):
-    """The file cannot be read."""
-
-
 class LabelLine(BaseModel):
     """One line."""
 
@@ -78,7 +74,7 @@ class Labels:
 
 def read_labels(path: Path, check: str) -> Labels:
     """The labels for ``check``; a line that cannot be one is a reject (malformed_row, wrong_type), as is a row on which
-    people are divided (disputed). Raises ``LabelsUnreadable``."""
+    people are divided (disputed). Raises ``UserError``."""
     by_row: dict[tuple[str, str], list[tuple[str, LabelLine]]] = {}
     rejects: list[Reject] = []
     n_lines = n_other = 0
@@ -114,7 +110,7 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
     try:
         content = path.read_bytes().decode("utf-8", "replace")
     except OSError as error:
-        raise LabelsUnreadable(f"{path}: {error.strerror or error}") from error
+        raise UserError(f"{path}: {error.strerror or error}") from error
     for number, text in enumerate(content.split("\n"), start=1):
         if text.strip():
             yield f"{path.name}:{number}", text

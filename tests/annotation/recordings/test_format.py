@@ -266,7 +266,8 @@ def test_a_file_that_is_none_says_where(text: str, said: str, tmp_path: Path) ->
 def test_the_bundled_recording_is_about_images_that_the_demo_makes() -> None:
     recorded = {item.source_row: item.image.sha256 for item in read_recording(BUNDLED).images}
     assert len(recorded) == 29
-    for lazy in (scenes(24, 0)[2], *charts(0)[2:5]):
+    recorded_here = ("scene/02", "chart/02", "chart/03", "chart/04")
+    for lazy in (lazy for lazy in (*scenes(24, 0), *charts(0)) if lazy.name in recorded_here):
         (data,) = lazy.build().images
         assert isinstance(data, bytes)
         assert recorded[lazy.name] == digest_bytes(data)

@@ -11,7 +11,7 @@ from rich.status import Status
 from sqlalchemy.exc import OperationalError
 
 from darkroom.assets.builds import jobs as elsewhere
-from darkroom.assets.dagster_home.instance import InstanceUnavailable
+from darkroom.sandbox.errors import UserError
 
 AWAY = (OperationalError("SELECT", {}, Exception("refused")), DagsterPostgresException("too many retries"))
 
@@ -39,5 +39,5 @@ def test_what_stays_away_is_one_line(status: Status, monkeypatch: pytest.MonkeyP
         raise AWAY[0]
 
     monkeypatch.setattr(elsewhere, "_AWAY_SECONDS", 0.0)
-    with pytest.raises(InstanceUnavailable, match=r"^Dagster's history does not answer .* then run this again; .*\Z"):
+    with pytest.raises(UserError, match=r"^Dagster's history does not answer .* then run this again; .*\Z"):
         elsewhere._patiently(status, ask)

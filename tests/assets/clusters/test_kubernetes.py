@@ -24,9 +24,9 @@ from dagster._core.launcher import LaunchRunContext, WorkerStatus
 from dagster._core.origin import RepositoryPythonOrigin
 
 from darkroom.assets.clusters.lost_runs import fail_lost_runs
-from darkroom.assets.clusters.placement import PlacementError
 from darkroom.assets.clusters.queued_runs import LOCATION
 from darkroom.assets.clusters.run_launcher import check_placement
+from darkroom.sandbox.errors import UserError
 from tests.assets.conftest import OpenInstance
 from tests.json_endpoint import JsonHandler
 
@@ -160,7 +160,7 @@ def test_kubernetes_is_a_place_only_where_dagster_has_its_launcher(
 ) -> None:
     monkeypatch.setattr("darkroom.assets.clusters.run_launcher.check_databases", lambda _: None)
     check_placement(instance, "kubernetes")
-    with dg.instance_for_test() as other, pytest.raises(PlacementError, match=r"copy assets/kubernetes/dagster\.yaml"):
+    with dg.instance_for_test() as other, pytest.raises(UserError, match=r"copy assets/kubernetes/dagster\.yaml"):
         check_placement(other, "kubernetes")
 
 

@@ -25,7 +25,6 @@ from darkroom.assets.clusters.placement import (
     GPUS_TAG,
     LOCAL,
     RUNS_ON_TAG,
-    PlacementError,
     RunSettings,
     check_databases,
     forwarded,
@@ -33,6 +32,7 @@ from darkroom.assets.clusters.placement import (
 )
 from darkroom.assets.clusters.worker import LocalRunLauncher
 from darkroom.assets.dagster_home.instance import open_instance
+from darkroom.sandbox.errors import UserError
 from tests.assets.conftest import OpenInstance
 from tests.ports import free_port
 
@@ -99,7 +99,7 @@ def test_a_place_is_an_address_of_ray_or_a_name(place: str, kind: str) -> None:
 
 
 def test_what_is_no_place_is_answered_with_those_that_are() -> None:
-    with pytest.raises(PlacementError, match=r"'head:10001' is no place for runs: `ray://HOST:PORT`.*`slurm`"):
+    with pytest.raises(UserError, match=r"'head:10001' is no place for runs: `ray://HOST:PORT`.*`slurm`"):
         kind_of("head:10001")
 
 
@@ -145,7 +145,7 @@ def test_nothing_set_is_this_machine(placed: dg.DagsterInstance) -> None:
 
 
 def test_a_setting_that_does_not_fit_names_its_variable() -> None:
-    with pytest.raises(PlacementError, match="DARKROOM_RUN_CPUS is '0'"):
+    with pytest.raises(UserError, match="DARKROOM_RUN_CPUS is '0'"):
         RunSettings.from_environment({"DARKROOM_RUN_CPUS": "0"})
 
 
@@ -183,10 +183,10 @@ def test_sqlite_on_several_machines_is_refused_with_the_mend(
 ) -> None:
     monkeypatch.setenv("DAGSTER_HOME", placed.root_directory)
     for instance in (placed, open_instance()):
-        with pytest.raises(PlacementError, match=r"history is in SQLite.*dagster_team\.yaml.*DAGSTER_POSTGRES_URL"):
+        with pytest.raises(UserError, match=r"history is in SQLite.*dagster_team\.yaml.*DAGSTER_POSTGRES_URL"):
             check_databases(instance)
     monkeypatch.setattr(placed, "_event_storage", Mock())  # of another module
-    with pytest.raises(PlacementError, match=r"ledger is in SQLite.*DARKROOM_LEDGER=postgresql"):
+    with pytest.raises(UserError, match=r"ledger is in SQLite.*DARKROOM_LEDGER=postgresql"):
         check_databases(placed)
     monkeypatch.setenv("DARKROOM_LEDGER", "postgresql+psycopg://db/ledger")
     check_databases(placed)
@@ -194,13 +194,13 @@ def test_sqlite_on_several_machines_is_refused_with_the_mend(
 
 def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "darkroom.assets.clusters.ray", None)
-    with pytest.raises(PlacementError, match=r"pip install 'darkroom-toolkit\[ray\]'"):
+    with pytest.raises(UserError, match=r"pip install 'darkroom-toolkit\[ray\]'"):
         run_launcher._launcher("auto", RunSettings())
 
 
 @pytest.mark.parametrize("scheme", ["http", "ray"])
 def test_an_address_at_which_nobody_answers_is_one_line(scheme: str) -> None:
-    with pytest.raises(PlacementError, match=rf"no Ray cluster answers at {scheme}://127\.0\.0\.1:") as caught:
+    with pytest.raises(UserError, match=rf"no Ray cluster answers at {scheme}://127\.0\.0\.1:") as caught:
         run_launcher._launcher(f"{scheme}://127.0.0.1:{free_port()}", RunSettings())
     assert "\n" not in str(caught.value)
 
@@ -265,7 +265,7 @@ def test_a_run_that_trains_takes_gpus_and_a_tag_may_say_how_many() -> None:
     assert settings.gpus_of(dg.DagsterRun("__ASSET_JOB", run_id=RUN, asset_selection=checkpoint)) == 8
     assert settings.gpus_of(dg.DagsterRun("__ASSET_JOB", run_id=RUN, asset_selection=rows)) == 0
     assert settings.gpus_of(dg.DagsterRun("sft_trajectories", run_id=RUN, tags={GPUS_TAG: "2"})) == 2
-    with pytest.raises(PlacementError, match="tag darkroom/gpus is 'all'"):
+    with pytest.raises(UserError, match="tag darkroom/gpus is 'all'"):
         settings.gpus_of(dg.DagsterRun("train", run_id=RUN, tags={GPUS_TAG: "all"}))
 
 

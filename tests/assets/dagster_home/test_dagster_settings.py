@@ -11,13 +11,9 @@ from dagster._core.instance.config import dagster_instance_config
 
 from darkroom.assets.clusters.run_launcher import PlacedRunLauncher
 from darkroom.assets.clusters.worker import LocalRunLauncher
-from darkroom.assets.dagster_home.instance import (
-    InstanceUnavailable,
-    open_instance,
-    prepare_dagster_home,
-    refresh_dagster,
-)
+from darkroom.assets.dagster_home.instance import open_instance, prepare_dagster_home, refresh_dagster
 from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.sandbox.errors import UserError
 from tests.ports import free_port
 
 FORMER = """telemetry:
@@ -132,7 +128,7 @@ def test_a_history_that_cannot_be_opened_is_one_line(
     monkeypatch.setenv("DAGSTER_POSTGRES_URL", url.format(port=free_port()))
     own_home.mkdir(parents=True)
     (own_home / "dagster.yaml").write_text((files("darkroom.assets") / "dagster_team.yaml").read_text())
-    with pytest.raises(InstanceUnavailable, match="history cannot be opened") as caught:
+    with pytest.raises(UserError, match="history cannot be opened") as caught:
         open_instance()
     assert reason in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from darkroom.assets.dagster_home.instance import InstanceUnavailable, open_instance, prepare_dagster_home
+from darkroom.assets.dagster_home.instance import open_instance, prepare_dagster_home
 from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.sandbox.errors import UserError
 from tests.ports import free_port
 from tests.together import run_together
 
@@ -49,7 +50,7 @@ def test_two_versions_of_a_database_are_a_message_that_names_the_repair(dagster_
     with engine.begin() as connection:
         connection.execute(sa.text("insert into alembic_version values ('another')"))
     engine.dispose()
-    with pytest.raises(InstanceUnavailable, match=f"rm -r {dagster_home}/history") as caught:
+    with pytest.raises(UserError, match=f"rm -r {dagster_home}/history") as caught:
         open_instance()
     assert "\n" not in str(caught.value)
 
@@ -69,7 +70,7 @@ def test_settings_that_are_wrong_are_named(
 ) -> None:
     monkeypatch.delenv("DAGSTER_POSTGRES_URL", raising=False)
     (dagster_home / "dagster.yaml").write_text(settings)
-    with pytest.raises(InstanceUnavailable, match=message) as caught:
+    with pytest.raises(UserError, match=message) as caught:
         open_instance()
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 400
@@ -82,7 +83,7 @@ def test_a_database_server_that_is_away_is_two_lines(
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     monkeypatch.setenv("DAGSTER_POSTGRES_URL", f"postgresql://user:word@127.0.0.1:{free_port()}/dagster")
     (dagster_home / "dagster.yaml").write_text(Path("assets/dagster_team.yaml").read_text())
-    with pytest.raises(InstanceUnavailable, match=r"Connection refused.*: check DAGSTER_POSTGRES_URL"):
+    with pytest.raises(UserError, match=r"Connection refused.*: check DAGSTER_POSTGRES_URL"):
         open_instance()
     assert capfd.readouterr().err == "Dagster's database does not answer: trying again for some seconds\n"
 
@@ -90,12 +91,12 @@ def test_a_database_server_that_is_away_is_two_lines(
 def test_a_database_of_garbage_is_a_message(dagster_home: Path) -> None:
     (dagster_home / "history").mkdir()
     (dagster_home / "history" / "runs.db").write_bytes(b"garbage" * 1000)
-    with pytest.raises(InstanceUnavailable, match="history is broken"):
+    with pytest.raises(UserError, match="history is broken"):
         open_instance()
 
 
 def test_a_database_that_cannot_be_opened_is_not_to_be_deleted(dagster_home: Path) -> None:
     (dagster_home / "history" / "runs.db").mkdir(parents=True)
-    with pytest.raises(InstanceUnavailable, match="writable") as caught:
+    with pytest.raises(UserError, match="writable") as caught:
         open_instance()
     assert "rm -r" not in str(caught.value)

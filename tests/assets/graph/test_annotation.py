@@ -87,7 +87,8 @@ def test_the_pages_show_counts_images_and_quality(
 def test_without_a_server_the_bundled_recording_makes_the_tables(
     workspace: Workspace, instance: dg.DagsterInstance
 ) -> None:
-    for lazy in (*charts(0)[2:5], *photographs(0)):
+    drawn = [lazy for lazy in charts(0) if lazy.name in ("chart/02", "chart/03", "chart/04")]
+    for lazy in (*drawn, *photographs("photo", 0)):
         (data,) = lazy.build().images
         assert isinstance(data, bytes)
         workspace.images.ingest(data)

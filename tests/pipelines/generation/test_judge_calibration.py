@@ -9,7 +9,7 @@ import pytest
 
 from darkroom.pipelines.generation import engine
 from darkroom.pipelines.generation.engine import Family
-from darkroom.pipelines.generation.judge_calibration import Calibrated, JudgeUnknown, calibrate_judge, judged_checks
+from darkroom.pipelines.generation.judge_calibration import Calibrated, calibrate_judge, judged_checks
 from darkroom.pipelines.generation.recipes import load_recipes
 from darkroom.pipelines.models.policies import (
     Completion,
@@ -25,6 +25,7 @@ from darkroom.pipelines.verification.calibration_store import BUNDLED, Calibrati
 from darkroom.pipelines.verification.checks import consistency
 from darkroom.pipelines.verification.judges import PolicyJudge
 from darkroom.pipelines.verification.judges.calibration import CalibrationError
+from darkroom.sandbox.errors import UserError
 from tests.conftest import Unlocated
 
 PARTITION = "small-0000"
@@ -178,7 +179,7 @@ def test_too_few_labels_write_nothing(workspace: Workspace, tmp_path: Path) -> N
 
 
 def test_an_unknown_judge_names_those_that_there_are(workspace: Workspace, labels: Path) -> None:
-    with pytest.raises(JudgeUnknown, match="answer_judged, consistency, judge_effective, judge_leak"):
+    with pytest.raises(UserError, match="answer_judged, consistency, judge_effective, judge_leak"):
         calibrate_judge(workspace, "nobody", labels)
 
 

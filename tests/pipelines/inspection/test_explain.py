@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from darkroom.pipelines.generation.stage import SAMPLES
-from darkroom.pipelines.inspection.explain import Explanation, FamilyHistory, RowAmbiguous, RowUnknown, explain
+from darkroom.pipelines.inspection.explain import Explanation, FamilyHistory, RowAmbiguous, explain
 from darkroom.pipelines.records import PoolImage, Reject, Sample, Trajectory
 from darkroom.pipelines.records.reject_reasons import Reason, reject
 from darkroom.pipelines.storage.cached_calls import CachedCall
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.verification.judges.judge import judge_seed
+from darkroom.sandbox.errors import UserError
 from tests.pipelines.publishing.shipping import PARTITION
 
 STAGES = ["crop/drafts", "crop/runs", "crop/verdicts", "crop/trajectories"]
@@ -147,14 +148,14 @@ def test_several_rows_are_listed_and_none_is_guessed(made: Workspace, trajectory
 
 
 def test_an_unknown_row_is_told_what_a_name_is(made: Workspace, trajectory: Trajectory) -> None:
-    with pytest.raises(RowUnknown, match="trajectory_id"):
+    with pytest.raises(UserError, match="trajectory_id"):
         explain(made, "ffffffff")
-    with pytest.raises(RowUnknown, match="at least 6 characters"):
+    with pytest.raises(UserError, match="at least 6 characters"):
         explain(made, trajectory.trajectory_id[:5])
 
 
 def test_an_empty_workspace_is_told_how_to_begin(workspace: Workspace) -> None:
-    with pytest.raises(RowUnknown, match="darkroom demo"):
+    with pytest.raises(UserError, match="darkroom demo"):
         explain(workspace, "ffffffff")
 
 

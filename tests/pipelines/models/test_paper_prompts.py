@@ -7,11 +7,11 @@ import pytest
 
 from darkroom.pipelines.models.messages import ImagePart, Text
 from darkroom.pipelines.models.paper_prompts import paper_prompt, paper_prompts
-from darkroom.pipelines.models.prompts import PromptError
 from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.models.protocols.tool_call import CODE_TOOL, CROP_TOOL
 from darkroom.pipelines.records import ImageRef, VideoRef
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.sandbox.errors import UserError
 
 IMAGE = ImageRef("1" * 64, 640, 480, "RGB", "PNG")
 OTHER = ImageRef("2" * 64, 80, 60, "RGB", "JPEG")
@@ -121,16 +121,16 @@ def test_a_prompt_of_ones_own_is_a_file(tmp_path):
     ],
 )
 def test_a_file_that_does_not_fit_is_refused_in_a_line(tmp_path, head, says):
-    with pytest.raises(PromptError, match=says):
+    with pytest.raises(UserError, match=says):
         paper_prompt(written(tmp_path, head))
 
 
 def test_a_slot_that_there_is_not_is_refused(tmp_path):
     path = written(tmp_path, "protocol: thyme\nslots: [question, hint]", "# user\n{{ question }} {{ hint }}")
-    with pytest.raises(PromptError, match="no slots hint; there are question, image_path, sizes, videos, mode"):
+    with pytest.raises(UserError, match="no slots hint; there are question, image_path, sizes, videos, mode"):
         paper_prompt(path)
 
 
 def test_an_unknown_name_is_refused_with_the_names_that_there_are():
-    with pytest.raises(PromptError, match="no prompt 'thyme2'; there are adaptive_paper, codev_paper"):
+    with pytest.raises(UserError, match="no prompt 'thyme2'; there are adaptive_paper, codev_paper"):
         paper_prompt("thyme2")

@@ -12,7 +12,7 @@ from huggingface_hub import DatasetCard
 from darkroom.pipelines.publishing.cards import front_matter, licence_parts
 from darkroom.pipelines.publishing.cards.row_facts import SampleFacts
 from darkroom.pipelines.publishing.features import PROMPTS
-from darkroom.pipelines.publishing.rl_dataset import KEY, Mix, RlDataset
+from darkroom.pipelines.publishing.rl_dataset import KEY, RlDataset
 from darkroom.pipelines.records import (
     Grader,
     PassRate,
@@ -54,7 +54,7 @@ def row(student: str | None, forced: str | None, judge: str | None, origin: str)
 
 def card(workspace: Workspace, rows: list[RLRow], annotators: str, drafts: Collection[str] = ()) -> str:
     names: Annotators = "people" if annotators == "people" else "simulated people"
-    dataset = RlDataset(workspace, [], [], Mix(), Screening(workspace), names, frozenset(drafts))
+    dataset = RlDataset(workspace, [], [], Screening(workspace), names, frozenset(drafts))
     facts = dataset.facts()
     for one in rows:
         facts.add(one, one.sample)

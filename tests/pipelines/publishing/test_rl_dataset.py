@@ -11,7 +11,7 @@ from datasets import load_dataset
 
 from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
 from darkroom.pipelines.inspection.explain import RL, explain
-from darkroom.pipelines.publishing.rl_dataset import KEY, Mix, RlDataset, rl_folder
+from darkroom.pipelines.publishing.rl_dataset import KEY, RlDataset, rl_folder
 from darkroom.pipelines.records import PassRate, RLRow, Sample, Truth, Votes
 from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.rl.necessity import ToolNecessities
@@ -39,10 +39,10 @@ def finished(rated):
     return rated
 
 
-def made(shard, mix: Mix | None = None, annotated: list[Sample] | None = None):
-    workspace, mix = shard.workspace, mix or Mix()
+def made(shard, annotated: list[Sample] | None = None, **mix):
+    workspace = shard.workspace
     partitions = [shard.partition, "none-0000"]
-    report, _ = RlDataset(workspace, partitions, annotated or [], mix, Screening(workspace)).publish()
+    report, _ = RlDataset(workspace, partitions, annotated or [], Screening(workspace), **mix).publish()
     return report
 
 
@@ -65,7 +65,7 @@ def test_a_row_says_all_that_was_measured_of_its_question(finished):
 
 
 def test_it_is_read_by_datasets_with_images_and_nulls(finished):
-    made(finished, Mix(validation_share=0))
+    made(finished, validation_share=0)
     found = {row["source_row"]: row for row in shipped(finished)}
     sign, problem = found["sign/1"], found["sum/1"]
     assert (sign["images"][0].size, sign["answer"], sign["grader"]["kind"]) == ((640, 480), "S1X", "text")
@@ -90,10 +90,10 @@ def test_what_a_stage_took_out_is_in_no_row(finished):
 
 
 def test_quotas_take_so_many_of_a_source_and_say_of_the_others_why(finished):
-    report = made(finished, Mix(quotas={"questions": 5}, n_rows=3))
+    report = made(finished, quotas={"questions": 5}, n_rows=3)
     assert (report.n_in, report.n_out, report.reasons) == (N_ROWS, 3, {"not_selected": N_ROWS - 3})
     smaller = {row.sample.sample_id for row in rows(finished)}
-    made(finished, Mix(quotas={"questions": 5}))
+    made(finished, quotas={"questions": 5})
     assert smaller < {row.sample.sample_id for row in rows(finished)}
 
 
@@ -117,7 +117,7 @@ def test_what_people_wrote_comes_without_pass_rate_and_has_a_quota_of_its_own(fi
     assert made(finished, annotated=[written]).n_out == N_ROWS + 1
     (row,) = (row for row in rows(finished) if row.origin == "annotated")
     assert (row.difficulty, row.pass_rate, row.sample.answer) == ("unknown", None, "EXIT")
-    assert made(finished, Mix(quotas={"annotated": 0}), annotated=[written]).n_out == N_ROWS
+    assert made(finished, [written], quotas={"annotated": 0}).n_out == N_ROWS
 
 
 def test_of_two_that_are_alike_the_one_that_people_wrote_stays(finished):
@@ -137,7 +137,7 @@ def test_a_persons_row_that_cannot_be_graded_is_set_aside(finished, written):
 
 
 def test_no_image_is_in_two_splits(finished):
-    made(finished, Mix(validation_share=0.5))
+    made(finished, validation_share=0.5)
     images = [
         {image["sha256"] for row in shipped(finished, split) for image in row["image_refs"]}
         for split in ("train", "validation")

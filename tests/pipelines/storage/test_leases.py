@@ -108,7 +108,9 @@ def test_seeds_are_shared_out_among_those_who_want_them_at_once(ledger_url):
         return {places[0]: CachedCall({"n": places[0]})}
 
     async def both(*ledgers: Ledger) -> list[list[CachedCall]]:
-        return await asyncio.gather(*(ledger.all_of("policy", {}, range(8), perform) for ledger in ledgers))
+        return await asyncio.gather(
+            *(ledger.all_of("policy", [{"seed": n} for n in range(8)], perform) for ledger in ledgers)
+        )
 
     with Ledger(ledger_url) as one, Ledger(ledger_url) as another:
         first, second = asyncio.run(both(one, another))

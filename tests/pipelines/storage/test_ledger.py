@@ -224,7 +224,7 @@ def test_what_is_made_at_once_is_durable_together(ledger):
         async def perform(places):
             return {place: CachedCall({"n": place}) for place in places}
 
-        await ledger.all_of("policy", {"question": question}, range(8), perform)
+        await ledger.all_of("policy", [{"question": question, "seed": n} for n in range(8)], perform)
 
     async def all_made() -> None:
         await asyncio.gather(*(made(question) for question in range(1000)))

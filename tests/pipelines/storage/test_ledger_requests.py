@@ -16,22 +16,14 @@ from darkroom.pipelines.storage.ledger import MOST_AT_ONCE, GroupCommit, Ledger,
 
 
 @pytest.mark.parametrize("asked", [{}, {"a": 1, "z": {"seed": 7}}, {"text": "\ud800 é\0", "seeds": [1]}])
-@pytest.mark.parametrize("in_groups", [False, True])
-def test_calls_with_seeds_are_recorded_as_requests_of_their_own(tmp_path, asked, in_groups):
-    async def answer(index):
-        return CachedCall({"index": index})
-
+def test_calls_with_seeds_are_recorded_as_requests_of_their_own(tmp_path, asked):
     async def answer_all(indexes):
-        return {index: await answer(index) for index in indexes}
+        return {index: CachedCall({"index": index}) for index in indexes}
 
     with Ledger(f"sqlite:///{tmp_path}/ledger.sqlite") as ledger:
-        calls = (
-            ledger.all_of("policy", asked, [3, 4], answer_all)
-            if in_groups
-            else ledger.each_of("policy", asked, [3, 4], answer)
-        )
-        assert [call.result for call in asyncio.run(calls)] == [{"index": 0}, {"index": 1}]
         requests = [{**asked, "seed": seed} for seed in (3, 4)]
+        calls = asyncio.run(ledger.all_of("policy", requests, answer_all))
+        assert [call.result for call in calls] == [{"index": 0}, {"index": 1}]
         recorded = ledger.look_up([call_key("policy", request) for request in requests]).values()
         assert sorted((call.request for call in recorded), key=lambda request: request["seed"]) == requests
 

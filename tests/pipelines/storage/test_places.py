@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from upath import UPath
 
-from darkroom.pipelines.storage.storage_errors import ReplacedWhileRead, StorageError
+from darkroom.pipelines.storage.storage_errors import StorageError
 from darkroom.pipelines.storage.store_paths import children, opened, reach, remove, store_path
 from darkroom.pipelines.storage.workspace import Workspace
 
@@ -92,7 +92,7 @@ def test_what_is_in_a_store_is_seen_at_once(object_store):
 def test_an_object_that_is_replaced_while_it_is_read_is_said(object_store, ahead):
     path = store_path(object_store.url()) / "file"
     path.write_bytes(b"a" * 20_000_000)
-    with pytest.raises(ReplacedWhileRead, match="run again"):
+    with pytest.raises(StorageError, match="run again"):
         read_twice(path, ahead=ahead)
 
 

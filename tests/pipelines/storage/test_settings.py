@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from darkroom.pipelines.storage.settings import EnvironmentSettings, SettingsError, WorkspaceSettings, setting
+from darkroom.pipelines.storage.settings import EnvironmentSettings, WorkspaceSettings, setting
+from darkroom.sandbox.errors import UserError
 
 
 class Oven(EnvironmentSettings):
@@ -36,7 +37,7 @@ def test_the_name_of_earlier_versions_counts_where_todays_is_unset():
 
 @pytest.mark.parametrize(("name", "text"), [("A_HEAT", "hot"), ("B_HEAT", "-1")])
 def test_an_error_names_the_variable_that_was_read_in_one_line(name: str, text: str):
-    with pytest.raises(SettingsError, match=f"^{name} is '{text}': Input should be [^\n]*$"):
+    with pytest.raises(UserError, match=f"^{name} is '{text}': Input should be [^\n]*$"):
         Oven.read({name: text}, "A", "B")
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from darkroom.pipelines.generation.stage import row_error
 from darkroom.pipelines.storage.atomic_write import write_whole
-from darkroom.pipelines.storage.storage_errors import ReplacedWhileRead, StorageError, StoreAway, storage_errors
+from darkroom.pipelines.storage.storage_errors import StorageError, StoreAway, storage_errors
 from darkroom.pipelines.storage.store_paths import reach, store_path
 from tests.json_endpoint import endpoint
 
@@ -115,7 +115,7 @@ def test_a_store_that_asks_for_fewer_requests_is_not_taken_for_one_where_an_obje
         storage_errors("s3://b"),
     ):
         raise busy
-    assert not isinstance(raised.value, ReplacedWhileRead)
+    assert "replaced" not in str(raised.value)
 
 
 def test_an_upload_to_a_bucket_that_is_gone_is_said():

@@ -1,6 +1,7 @@
 """The decisions of evaluations during training: which is the best, and whether to stop."""
 
 import math
+from types import SimpleNamespace
 
 import pytest
 
@@ -106,7 +107,8 @@ def test_rows_are_spread_evenly():
 
 @pytest.mark.parametrize(("n_rows", "size", "n_processes"), [(7, 2, 2), (1, 4, 3), (8, 2, 2), (5, 1, 1)])
 def test_every_row_counts_once_and_all_processes_make_as_many_passes(n_rows, size, n_processes):
-    planned = [shares(n_rows, size, process=process, n_processes=n_processes) for process in range(n_processes)]
+    processes = [SimpleNamespace(process_index=n, num_processes=n_processes) for n in range(n_processes)]
+    planned = [shares(n_rows, size, process) for process in processes]
     assert len({len(passes) for passes in planned}) == 1
     assert all(share.rows for passes in planned for share in passes)
     counted = sorted(row for passes in planned for share in passes if share.counts for row in share.rows)

@@ -45,7 +45,8 @@ _MOST_WAITING = 64
 
 @dataclass(slots=True)
 class _Lease:
-    group: Future[Group] = field(default_factory=Future)
+    opening: threading.Lock = field(default_factory=threading.Lock)
+    group: Group | None = None
     n_users: int = 0
 
 
@@ -70,24 +71,19 @@ class PromptGroups:
     def acquire(
         self, prompt: Hashable, images: Sequence[bytes | Image.Image], videos: Sequence[bytes], names: Sequence[str]
     ) -> Group:
-        """The group of a prompt, opened by its first rollout; others wait for it. Raises what opening it raises."""
+        """The group of a prompt, opened by its first rollout; others wait for it. Raises what opening it raises; the
+        next rollout tries again."""
         with self._lock:
-            lease = self._leases.get(prompt)
-            is_first = lease is None
-            if lease is None:
-                lease = self._leases[prompt] = _Lease()
+            lease = self._leases.setdefault(prompt, _Lease())
             lease.n_users += 1
-        if is_first:
-            try:
-                group = process_pool(self.limits).group(list(images), videos=list(videos), names=names)
-                lease.group.set_result(group)
-            except BaseException as error:
-                with self._lock:  # the next rollout tries again
-                    if self._leases.get(prompt) is lease:
-                        del self._leases[prompt]
-                lease.group.set_exception(error)
-                raise
-        return lease.group.result()
+        try:
+            with lease.opening:
+                if lease.group is None:
+                    lease.group = process_pool(self.limits).group(list(images), videos=list(videos), names=names)
+                return lease.group
+        except BaseException:
+            self.release(prompt)
+            raise
 
     def release(self, prompt: Hashable) -> None:
         with self._lock:
@@ -98,7 +94,8 @@ class PromptGroups:
             if lease.n_users:
                 return
             del self._leases[prompt]
-        lease.group.result().close()
+        if lease.group is not None:
+            lease.group.close()
 
     def close(self) -> None:
         """End all groups and the pool; the next ``acquire`` starts a new one."""

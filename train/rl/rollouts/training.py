@@ -38,8 +38,7 @@ def held_out_accuracy(trainer: Any, rows: Sequence[Any], *, size: int) -> dict[s
     ``TrainError`` where every rollout is broken."""
     accelerator = trainer.accelerator
     counts = torch.zeros(5, dtype=torch.float64, device=accelerator.device)
-    processes = {"process": accelerator.process_index, "n_processes": accelerator.num_processes}
-    for share in shares(len(rows), size, **processes):
+    for share in shares(len(rows), size, accelerator):
         graded = trainer.grade([rows[row] for row in share.rows])
         for outcome, right in graded if share.counts else ():
             broken = outcome.sandbox_error is not None

@@ -24,7 +24,6 @@ from PIL import Image, ImageStat
 from darkroom.pipelines.demo import images as demo_source
 from darkroom.pipelines.demo.images import DEMO_VERSION, DemoSource, assigned
 from darkroom.pipelines.demo.images.material import MaterialError, packaged_bytes
-from darkroom.pipelines.demo.images.maths import verify
 from darkroom.pipelines.generation.recipes import load_recipes
 from darkroom.pipelines.records import to_row
 from darkroom.pipelines.sources import BadRow, SourceRow
@@ -261,6 +260,19 @@ def test_pixels_and_truth_of_seed_0_are_pinned(rows):
     assert {name: digest(rows[name]) for name in PINNED} == pins["rows"]
 
 
+def verify(details: str, answer: str) -> float:
+    """Score an answer by the verifier that the details name; 0 also for one that it cannot read."""
+    import reasoning_gym  # takes a second
+
+    truth = json.loads(details)
+    assert truth["verifier"] == "reasoning_gym"
+    try:
+        return float(reasoning_gym.get_score_answer_fn(truth["task"])(answer, truth["entry"]))
+    except (ArithmeticError, AttributeError, LookupError, SyntaxError, TypeError, ValueError):
+        # prime_factorization and others parse the answer without a guard
+        return 0.0
+
+
 def test_maths_answers_satisfy_their_own_verifier(rows):
     for row in of_kind(rows, "maths"):
         assert row.images == ()
@@ -271,11 +283,6 @@ def test_maths_answers_satisfy_their_own_verifier(rows):
 def test_wrong_maths_answers_do_not_pass(rows, wrong):
     for row in of_kind(rows, "maths"):
         assert verify(row.truth.details, wrong) < 1, row.row
-
-
-def test_details_of_another_verifier_are_refused():
-    with pytest.raises(ValueError, match="reasoning_gym"):
-        verify(json.dumps({"verifier": "sympy"}), "1")
 
 
 def test_films_are_short_and_name_the_moments_that_answer(rows):

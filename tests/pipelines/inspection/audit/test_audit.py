@@ -167,7 +167,14 @@ def test_a_replay_counts_the_equal_rows(shipped, python):
     edit_rows(shipped, lambda row: change_text(row) if row["trajectory_id"] == first else None)
     report = audit([shipped], parts=["replay"], execute=python.execute)
     assert (report.n_replayed, report.n_same, report.rate) == (4, 3, 0.75)
+    assert report.n_other_sandbox == 0
     assert report.checked == {}
+
+
+def test_a_replay_counts_the_rows_of_another_sandbox_whether_they_differ_or_not(shipped, python):
+    edit_rows(shipped, lambda row: row["provenance"].update(sandbox_digest="0" * 64))
+    report = audit([shipped], parts=["replay"], execute=python.execute)
+    assert (report.n_same, report.n_other_sandbox) == (4, 4)
 
 
 def test_bytes_that_are_not_those_of_the_digest_are_a_finding(audited):
@@ -330,7 +337,7 @@ def test_plain_python_and_the_sandbox_observe_the_same(shipped, python):
         observation["images"] = list(range(1, 1 + len(images)))
         rounds = [{"thought": "", "code": code, "observation": observation}]
         result = replay_row(row | {"images": [row["images"][0], *images], "rounds": rounds}, execute=in_sandbox)
-        assert result.differences == (), name
+        assert result == [], name
 
 
 # --- the command

@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 from darkroom.assets.cli import app
 from darkroom.pipelines.inspection.audit import audit, find_conversations
-from darkroom.pipelines.inspection.audit.conversations import UnauditableError
 from darkroom.pipelines.publishing.layouts import LAYOUTS
 from darkroom.pipelines.publishing.layouts.export_source import find_source
 from darkroom.pipelines.publishing.layouts.exporter import export
+from darkroom.sandbox.errors import UserError
 from tests.pipelines.inspection.plain_rows import PlainPython
 from tests.pipelines.sources import releases
 
@@ -96,12 +96,12 @@ def test_code_about_a_video_is_not_measured_in_a_conversation(tmp_path, python):
 
 
 def test_what_cannot_be_read_is_named(exported, tmp_path):
-    with pytest.raises(UnauditableError, match="export for verl_sft"):
+    with pytest.raises(UserError, match="export for verl_sft"):
         find_conversations(exported("verl_sft"), None)
-    with pytest.raises(UnauditableError, match="kind jsonl"):
+    with pytest.raises(UserError, match="kind jsonl"):
         find_conversations(tmp_path, "arxivqa")
     assert find_conversations(tmp_path, None) is None
     (tmp_path / ".darkroom.json").write_text('{"layout": "ms_sw')
-    with pytest.raises(UnauditableError, match="cannot be read"):
+    with pytest.raises(UserError, match="cannot be read"):
         find_conversations(tmp_path, None)
     assert CliRunner().invoke(app, ["audit", str(tmp_path), "--mapping", "arxivqa"]).exit_code == 2

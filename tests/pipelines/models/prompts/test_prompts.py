@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from darkroom.pipelines.models import prompts
-from darkroom.pipelines.models.prompts import PromptError, bundled_prompt, earlier_versions, escaped, load_prompt, nonce
+from darkroom.pipelines.models.prompts import bundled_prompt, earlier_versions, escaped, load_prompt, nonce
+from darkroom.sandbox.errors import UserError
 
 GOOD = (
     "---\nname: crop\nversion: 1\nslots: [question, box]\n---\n# system\nBe brief.\n# user\n{{ question }} {{ box }}\n"
@@ -50,13 +51,13 @@ def written(tmp_path):
     ],
 )
 def test_a_file_that_is_no_prompt_is_named_with_what_is_wrong(written, text, said):
-    with pytest.raises(PromptError, match=said) as caught:
+    with pytest.raises(UserError, match=said) as caught:
         load_prompt(written(text))
     assert "prompt.md" in str(caught.value)
 
 
 def test_a_prompt_that_is_not_there_is_an_error():
-    with pytest.raises(PromptError, match="cannot be read"):
+    with pytest.raises(UserError, match="cannot be read"):
         bundled_prompt("no_such_prompt")
 
 
@@ -69,13 +70,13 @@ def test_a_prompt_that_is_not_there_is_an_error():
     ],
 )
 def test_exactly_the_declared_slots_are_given(written, values, said):
-    with pytest.raises(PromptError, match=said):
+    with pytest.raises(UserError, match=said):
         load_prompt(written(GOOD)).render(**values)
 
 
 def test_an_attribute_that_a_value_lacks_is_an_error(written):
     prompt = load_prompt(written(GOOD.replace("{{ box }}", "{{ box.width.px }}")))
-    with pytest.raises(PromptError, match="width"):
+    with pytest.raises(UserError, match="width"):
         prompt.render(question="?", box={})
 
 

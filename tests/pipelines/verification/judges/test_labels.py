@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from darkroom.pipelines.verification.judges.calibration import Labels, LabelsUnreadable, read_labels
+from darkroom.pipelines.verification.judges.calibration import Labels, read_labels
+from darkroom.sandbox.errors import UserError
 
 GOOD = {"row": "t1", "family": "direct", "check": "consistency", "verdict": "accept"}
 
@@ -73,5 +74,5 @@ def test_the_same_row_of_two_families_is_two_rows(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
-    with pytest.raises(LabelsUnreadable, match="nowhere"):
+    with pytest.raises(UserError, match="nowhere"):
         read_labels(tmp_path / "nowhere.jsonl", "consistency")

@@ -5,10 +5,10 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from darkroom.pipelines.models.prompts import PromptError
 from darkroom.pipelines.publishing.dataset_reader import DatasetError, read_files
 from darkroom.pipelines.publishing.parquet_shards import write_trajectories
 from darkroom.pipelines.records import Grader, RLRow
+from darkroom.sandbox.errors import UserError
 from darkroom.train.examples.datasets import dataset_files
 from darkroom.train.rl.methods import settings_of
 from darkroom.train.rl.rollouts.prompts import check_prompts, open_prompts, opening, prompt, prompts, question_of
@@ -151,7 +151,7 @@ def test_a_prompt_for_another_protocol_or_an_unknown_one_is_refused_before_train
     with pytest.raises(TrainError, match="thyme_paper asks for thyme turns, not pyvision"):
         settings_of("pyvision", prompt="thyme_paper")
     with pytest.raises(
-        PromptError, match="no prompt 'x'; there are adaptive_paper, codev_paper, figr_paper, pyvision_paper"
+        UserError, match="no prompt 'x'; there are adaptive_paper, codev_paper, figr_paper, pyvision_paper"
     ):
         settings_of("thyme", prompt="x")
 
