@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import yaml
 
 from darkroom.annotation._plugin.darkroom_studio import content
 from darkroom.annotation._plugin.darkroom_studio.languages import (
@@ -45,6 +46,8 @@ def test_the_first_language_of_the_browser_that_there_is(header: str, language: 
 
 def test_the_table_is_whole_and_goes_into_pages_scripts_and_attributes_as_it_is() -> None:
     assert tuple(GUIDES) == LANGUAGES
+    rows = yaml.safe_load((PLUGIN / "languages.yaml").read_text(encoding="utf-8"))["texts"]
+    assert len(rows) == len(TEXTS), "a text stands there twice"
     for english, texts in TEXTS.items():
         n_values = english.count("{}")
         for language, text in texts.items():

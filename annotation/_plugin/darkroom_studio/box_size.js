@@ -17,9 +17,9 @@
     var largest = Math.max.apply(null, shares.concat(0));
     var rotated = selected.regionStore.regions.some(function (region) { return region.rotation; });
     var bad = !shares.length || largest > rules.max_share || rotated;
-    line.textContent = !shares.length ? "no box yet"
-      : rotated ? "a box is rotated: boxes must be upright"
-      : "largest box " + (100 * largest).toFixed(2) + " % of the image, limit " + +(100 * rules.max_share).toFixed(2) + " %";
+    line.textContent = !shares.length ? "⟦no box yet⟧"
+      : rotated ? "⟦a box is rotated: boxes must be upright⟧"
+      : "⟦largest box {} % of the image, limit {} %⟧".replace("{}", (100 * largest).toFixed(2)).replace("{}", +(100 * rules.max_share).toFixed(2));
     line.style.background = bad ? "#b71c1c" : "#1b5e20";
     line.style.display = "block";
   }, 400);
