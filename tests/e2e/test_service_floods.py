@@ -169,18 +169,24 @@ def test_a_client_that_leaves_in_a_call_takes_nothing_with_it(service: Service) 
 
 @only_sandbox
 def test_a_session_that_ends_in_a_call_ends_the_call(service: Service) -> None:
-    answers: list[httpx.Response] = []
-    url = service.http.base_url.join(service.path)
-    call = threading.Thread(
-        target=lambda: answers.append(httpx.post(url, json={"code": "while True: pass"}, timeout=60))
-    )
-    call.start()
-    time.sleep(0.5)
-    assert service.http.delete(service.path.removesuffix("/tools/run_code")).status_code == 204
-    call.join()
+    for seconds in (0.5, 2.0, 8.0, 32.0):  # until the call has begun, however slow the machine is
+        session = f"/sessions/{service.http.post('/sessions', json={}).json()['session']}"
+        url = service.http.base_url.join(f"{session}/tools/run_code")
+        answers: list[httpx.Response] = []
+        call = threading.Thread(target=_collect, args=(answers, url))
+        call.start()
+        time.sleep(seconds)
+        assert service.http.delete(session).status_code == 204
+        call.join()
+        if answers[0].status_code != 404:
+            break
     assert answers[0].status_code == 503 or answers[0].json()["status"] == "killed"
-    assert service.http.post(service.path, json=service.body).status_code == 404
-    assert service.http.get("/health").json()["sessions"] == 0
+    assert service.http.post(f"{session}/tools/run_code", json=service.body).status_code == 404
+    assert service.http.get("/health").json()["sessions"] == 1  # the fixture's
+
+
+def _collect(answers: list[httpx.Response], url: httpx.URL) -> None:
+    answers.append(httpx.post(url, json={"code": "while True: pass"}, timeout=90))
 
 
 @only_environment
