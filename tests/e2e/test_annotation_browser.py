@@ -470,6 +470,21 @@ def test_a_submission_outlasts_a_lost_line_and_an_ended_session_and_is_stored_on
     begun: Labelling, campaign: Campaigning, port: int
 ) -> None:
     task = begun.visitor.run("Htx.task.id")
+    begun.until_drafted("No. 7_a")
+    with visitor(port, SIZE) as made:
+        elsewhere = Labelling(made, campaign.studio.url)
+        elsewhere.log_in(FOURTH, PASSWORD)
+        elsewhere.open_task(campaign.project("annotate"))
+        assert elsewhere.written("Question") == QUESTION
+        submit_in_trouble(begun, campaign, port, task)
+        made.call("Page.bringToFront")
+        elsewhere.submit()
+        made.until_said("This task was submitted before, from another tab or browser.")
+    assert answers_to(task, campaign) == [ANSWER]
+
+
+def submit_in_trouble(begun: Labelling, campaign: Campaigning, port: int, task: int) -> None:
+    """Submits without a line, then with lost answers, then after the session, and while somebody else is logged in."""
     begun.visitor.cut()
     begun.submit()
     begun.visitor.until_said("The server does not answer.")
