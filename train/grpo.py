@@ -10,6 +10,7 @@ became unavailable, resumes from its last checkpoint.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -86,6 +87,9 @@ def _print_config(context: typer.Context, is_set: bool) -> None:
             source = method.sources.get(key, "") if own.get(key) is None else ""
             line = yaml.safe_dump({key: value}).rstrip()
             typer.echo(f"{line}  # {source}" if source else line)
+        for name in sorted(method.loss.keys() - settings.trainer.keys()):
+            source = method.sources.get(f"trainer.{name}", "not in the paper")
+            typer.echo(f"# trainer.{name}: {json.dumps(method.loss[name])}  # {source}")
     raise typer.Exit
 
 

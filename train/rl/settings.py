@@ -45,6 +45,8 @@ class MethodDefaults(ProgramSettings):
     """Peak of the schedule."""
     beta: float = Field(default=0.0, ge=0.0)
     """Weight of the KL divergence; 0 needs no reference model."""
+    epsilon: float = Field(default=0.2, ge=0.0)
+    """Clipping range of the probability ratio."""
     loss_type: LossType = "dapo"
     """Weighs the same: grpo: every rollout; group: every token of its group; dapo: every token."""
     scale: Scale = "none"
@@ -95,8 +97,6 @@ class GrpoSettings(MethodDefaults, TrainingSettings):
     """Trained rollouts per batch and process; default: one group."""
     accumulation: int = Field(default=1, ge=1)
     """Batches per step: a larger batch without more memory."""
-    epsilon: float = Field(default=0.2, ge=0.0)
-    """Clipping range of the probability ratio."""
     engine: Engine = "transformers"
     """What generates: this process, or vLLM in it, or a `vllm serve`."""
     repetition: RepetitionStop | None = None

@@ -48,11 +48,13 @@ def rows_of_groups(batch: Batch, groups: Sequence[int], *, size: int) -> Batch:
     return chosen
 
 
-def weight_tokens(batch: Batch, *, size: int, loss_type: LossType) -> Batch:
+def weight_tokens(batch: Batch, *, size: int, longest: int, loss_type: LossType) -> Batch:
     """Weigh the tokens for TRL's loss ``dapo``, which divides a sum over the mask by ``num_items_in_batch``: of this
     process. In the clipped objective and in the KL each token weighs as ``loss_type`` says among the rollouts of its
     group of ``size`` and among the groups. Rollouts and groups without a token in the loss, the broken ones, count in
-    no mean; of TRL's own losses, ``grpo`` counts them."""
+    no mean; of TRL's own losses, ``grpo`` counts them. No rollout has more than ``longest`` tokens, so the weights of
+    each add up to 1 or more: TRL takes means over a rollout (GSPO's ratio, off-policy masks) by that sum, or by 1 where
+    it is less."""
     mask: torch.Tensor = batch["completion_mask"]
     if "tool_mask" in batch:
         mask = mask * batch["tool_mask"]
@@ -62,7 +64,7 @@ def weight_tokens(batch: Batch, *, size: int, loss_type: LossType) -> Batch:
             divisors = lengths * (lengths > 0).sum(1, keepdim=True)
         else:
             divisors = lengths.sum(1, keepdim=True).expand(-1, size)
-        mask = mask / divisors.clamp(min=1).reshape(-1, 1)
+        mask = mask * (size * longest / divisors.clamp(min=1).reshape(-1, 1))
     return {**batch, "tool_mask": mask, "num_items_in_batch": mask.sum()}
 
 

@@ -105,12 +105,18 @@ class SandboxGRPOTrainer(RestoresCheckpoints, EvaluatesPeriodically, RolloutGene
         if n_kept < len(inputs) // size:
             groups, dropped = scores.select_groups(size, keep=n_kept, ranked=self._method.ranks_groups)
             batch, scores = rows_of_groups(batch, groups, size=size), scores.of_groups(groups, size)
-        batch = weight_tokens(without_rows(batch, dropped), size=size, loss_type=self._settings.loss_type)
+        weights: dict[str, Any] = {"longest": self._settings.max_tokens, "loss_type": self._settings.loss_type}
+        batch = weight_tokens(without_rows(batch, dropped), size=size, **weights)
         # the loss is a mean over what is left
         batch["num_items_in_batch"] = self.accelerator.gather(batch["num_items_in_batch"]).sum()
         if self._watch is not None:
             self._watch(scores, self.state)
         return batch
+
+    def get_high_entropy_mask(self, entropies: torch.Tensor, mask: torch.Tensor, threshold: float) -> torch.Tensor:
+        """Called by TRL, which would compare the entropies of weighted tokens with a quantile of unweighted ones."""
+        chosen: torch.Tensor = super().get_high_entropy_mask(entropies, (mask > 0).to(mask.dtype), threshold)
+        return chosen
 
     def _generate(self, prompts: list[Any]) -> Any:
         self._begin(self.environments or ())

@@ -26,7 +26,7 @@ def test_a_row_that_is_out_has_no_token_in_the_loss(batch):
     left = without_rows(batch, [False, True, False, False])
     assert left["tool_mask"].tolist() == [[1, 1, 1], [0, 0, 0], [1, 1, 1], [0, 1, 1]]
     assert left["advantages"].tolist() == [0.5, 0.0, 1.0, -1.0]
-    assert weight_tokens(left, size=2, loss_type="dapo")["num_items_in_batch"] == 8
+    assert weight_tokens(left, size=2, longest=3, loss_type="dapo")["num_items_in_batch"] == 8
 
 
 def test_where_no_row_is_out_the_batch_is_the_same(batch):
@@ -36,7 +36,7 @@ def test_where_no_row_is_out_the_batch_is_the_same(batch):
 def test_a_batch_without_observations_gets_a_mask(batch):
     del batch["tool_mask"]
     left = without_rows(batch, [True, False, False, False])
-    assert weight_tokens(left, size=2, loss_type="dapo")["num_items_in_batch"] == 9
+    assert weight_tokens(left, size=2, longest=3, loss_type="dapo")["num_items_in_batch"] == 9
 
 
 def test_chosen_groups_take_their_images_along(batch):
@@ -101,7 +101,8 @@ def test_the_loss_is_the_papers_on_rollouts_of_unequal_lengths(method, objective
         "advantages": torch.zeros(8),
     }
     terms = named_method(method).terms
-    batch = weight_tokens(without_rows(batch, [row == broken for row in range(8)]), size=4, loss_type=terms.loss_type)
+    left = without_rows(batch, [row == broken for row in range(8)])
+    batch = weight_tokens(left, size=4, longest=500, loss_type=terms.loss_type)
 
     found = (losses * batch["completion_mask"] * batch["tool_mask"]).sum() / batch["num_items_in_batch"]
     rows = [losses[row][written[row] & ~seen[row]].tolist() for row in range(8)]
@@ -111,8 +112,8 @@ def test_the_loss_is_the_papers_on_rollouts_of_unequal_lengths(method, objective
 
 @pytest.mark.parametrize("loss_type", ["grpo", "group", "dapo"])
 def test_a_group_without_a_whole_rollout_is_in_no_mean(batch, loss_type):
-    alone = weight_tokens(rows_of_groups(batch, [0], size=2), size=2, loss_type=loss_type)
-    both = weight_tokens(without_rows(batch, [False, False, True, True]), size=2, loss_type=loss_type)
+    alone = weight_tokens(rows_of_groups(batch, [0], size=2), size=2, longest=3, loss_type=loss_type)
+    both = weight_tokens(without_rows(batch, [False, False, True, True]), size=2, longest=3, loss_type=loss_type)
     assert both["num_items_in_batch"] == alone["num_items_in_batch"]
     assert both["tool_mask"][:2].tolist() == alone["tool_mask"].tolist()
     assert not both["tool_mask"][2:].any()
