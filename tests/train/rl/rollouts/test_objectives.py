@@ -12,16 +12,19 @@ from typing import NamedTuple
 import pytest
 import torch
 import yaml
+from transformers import TrainerCallback
 from trl.trainer.grpo_config import GRPOConfig
 
 from darkroom.train.models.loading import load_model, load_processor
 from darkroom.train.rl import methods
 from darkroom.train.rl.methods import named_method, settings_of
+from darkroom.train.rl.rollouts.environment import PROMPT_GROUPS
 from darkroom.train.rl.rollouts.generation import RolloutGenerator
 from darkroom.train.rl.rollouts.prompts import open_prompts
 from darkroom.train.rl.rollouts.scoring import Scores
 from darkroom.train.rl.rollouts.training import build_trainer
 from darkroom.train.runs.options import FIXED
+from tests.train.scripted import FIRST_TURNS, scripted_step
 
 pytestmark = pytest.mark.filterwarnings(
     # TRL 1.16 reads the name that transformers 5.23 deprecates
@@ -84,11 +87,11 @@ def objective(tokens, mean, beta):
     return mean(surrogate(tokens) - beta * divergence(tokens), tokens.written)
 
 
-def advantages(scaled):
+def advantages(rewards, *, scaled):
     """A = r - mean of the group, divided by its deviation where the method says so; broken rollouts are in neither."""
     of_rows = []
-    for start in range(0, len(REWARDS), SIZE):
-        group = REWARDS[start : start + SIZE]
+    for start in range(0, len(rewards), SIZE):
+        group = rewards[start : start + SIZE]
         whole = [reward for reward in group if reward is not None]
         spread = pstdev(whole) if scaled else 1.0
         of_rows += [0.0 if reward is None else (reward - fmean(whole)) / spread for reward in group]
@@ -123,7 +126,8 @@ def scored(model, batch, temperature):
     ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1)
     mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1)
     start = batch["prompt_ids"].shape[1] - 1
-    logits = model(input_ids=ids, attention_mask=mask).logits[:, start:-1]
+    images = {name: batch[name] for name in ("pixel_values", "image_grid_thw", "mm_token_type_ids") if name in batch}
+    logits = model(input_ids=ids, attention_mask=mask, **images).logits[:, start:-1]
     logprobs = (logits / temperature).log_softmax(-1)
     of_tokens = logprobs.gather(-1, batch["completion_ids"].unsqueeze(-1)).squeeze(-1)
     return of_tokens, -(logprobs.exp() * logprobs).sum(-1)
@@ -154,7 +158,9 @@ def compare(planted, signs, tiny, tmp_path, monkeypatch):
         written = planted["completion_mask"] * planted["tool_mask"]
         written = written * torch.tensor([reward is not None for reward in REWARDS]).unsqueeze(1)
         old, ref = planted["old_per_token_logps"], planted["ref_per_token_logps"]
-        expected = -value(Tokens(new, old, ref, entropy, advantages(settings.scale == "group"), written))
+        expected = -value(
+            Tokens(new, old, ref, entropy, advantages(REWARDS, scaled=settings.scale == "group"), written)
+        )
         expected.backward()
         assert loss == pytest.approx(expected.item(), rel=1e-4)
         found, wanted = gradient(trainer.model), gradient(model)
@@ -168,6 +174,8 @@ def gradient(model):
     return torch.cat([parameter.grad.flatten() for parameter in model.parameters() if parameter.grad is not None])
 
 
+OFF_POLICY = {"generations": 4, "batch_size": 4, "accumulation": 2, "max_steps": 2, "max_tokens": 600, "beta": BETA}
+OFF_POLICY |= {"learning_rate": 3e-3, "repetition_penalty": 1.0, "schedule": "constant"}
 MEANS = {
     "thyme": over_group,
     "pyvision": over_tokens,  # the paper names GRPO and gives no objective
@@ -183,6 +191,56 @@ def test_loss_and_gradient_are_the_papers_off_policy_with_clip_and_kl(name, accu
     trainer = compare(name, lambda tokens: objective(tokens, MEANS[name], BETA), accumulation=accumulation)
     assert max(trainer._metrics["train"]["clip_ratio/region_mean"]) > 0.05
     assert min(trainer._metrics["train"]["kl"]) > 0
+
+
+@pytest.mark.e2e
+def test_a_training_with_greedy_code_images_and_a_broken_rollout_takes_the_papers_steps(
+    signs, tiny, tmp_path, monkeypatch
+):
+    """Thyme's, as it trains: code in the sandbox, its images in the rollout, two updates on one batch."""
+    settings = settings_of("thyme", **OFF_POLICY, options=["trainer.num_iterations=2", "trainer.max_grad_norm=0"])
+    assert settings.adaptive_temperature
+    rewards = REWARDS[:8]
+
+    async def planted_scores(outcomes, *_, **__):
+        return Scores(tuple(outcomes), (None,) * 8, tuple(rewards), (1.0,) * 8, ({},) * 8)
+
+    monkeypatch.setattr("darkroom.train.rl.rollouts.trainer.scored", planted_scores)
+    processor = load_processor(tiny)
+    trainer = build_trainer(
+        open_prompts(signs), tiny, processor, settings, method=named_method("thyme"), steps=tmp_path
+    )
+    losses, steps, compute = [], [], trainer.compute_loss
+
+    def recorded(*given, **options):
+        losses.append(compute(*given, **options))
+        return losses[-1]
+
+    class Kept(TrainerCallback):
+        def on_pre_optimizer_step(self, *_, model, **__):
+            weights = {name: value.clone() for name, value in model.state_dict().items()}
+            steps.append((sum(part.item() for part in losses), gradient(model), weights))
+            losses.clear()
+
+    trainer.compute_loss = recorded
+    trainer.add_callback(Kept())
+    batch = scripted_step(trainer, processor, FIRST_TURNS[1:] + FIRST_TURNS[:2] + FIRST_TURNS[1:])
+    PROMPT_GROUPS.close()
+    assert sum(batch["num_images"]) > 8
+    assert trainer.state.log_history[1]["clip_ratio/region_mean"] > 0.05
+
+    written = batch["completion_mask"] * (batch["tool_mask"] > 0)
+    assert [row for row in range(8) if not written[row].any()] == [2]
+    first = scored(load_model(tiny), batch, settings.temperature)[0].detach()
+    for loss, found, weights in steps:
+        model = load_model(tiny)
+        model.load_state_dict(weights)
+        new, entropy = scored(model, batch, settings.temperature)
+        tokens = Tokens(new, first, first, entropy, advantages(rewards, scaled=True), written)
+        expected = -objective(tokens, over_group, BETA)
+        expected.backward()
+        assert loss == pytest.approx(expected.item(), rel=1e-3, abs=1e-6)
+        assert (found - gradient(model)).norm() < 1e-3 * gradient(model).norm()
 
 
 LOSS_TYPES = {"group": over_group, "grpo": over_rollouts, "dapo": over_tokens}
