@@ -158,7 +158,7 @@ def main(
         judges, identity = judges_of(**judge)
         chosen = settings_of(method, **settings, judge=identity)
         (folder,) = local_datasets([dataset])
-        how = {"save_steps": save_steps, "force": force, "restart": restart}
+        how: dict[str, Any] = {"save_steps": save_steps, "force": force, "restart": restart}
         reinforce(folder, model, output, chosen, judges=judges, **how)
 
 

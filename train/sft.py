@@ -161,7 +161,7 @@ def main(
         if phases:
             settings["phases"] = read_phases(phases, _schedule_options(context))
         chosen = SftSettings(recipe=recipe or (config.stem if config else ""), **settings)
-        how = {"save_steps": save_steps, "force": force, "restart": restart}
+        how: dict[str, Any] = {"save_steps": save_steps, "force": force, "restart": restart}
         finetune(local_datasets(dataset), model, output, chosen, **how)
 
 

@@ -119,13 +119,14 @@ class Staging:
             may_change -= {"eval_dataset", "eval_limit"}  # evaluations on other rows cannot be compared
         if self._kept(old) == self._kept(new):
             may_change.add("phases")
-        if wrong := {name: pair for name, pair in changes.items() if name not in may_change}:
-            told = (f"{name}: {was!r:.60}, now {now!r:.60}" for name, (was, now) in wrong.items())
+        if wrong := changes.keys() - may_change:
+            names = sorted(wrong - {"phases"}) or ["phases"]  # which repeat what is set for all of them
+            told = ("{}: {!r:.60}, now {!r:.60}".format(name, *changes[name]) for name in names)
             raise self._other_inputs("; ".join(told))
         return changes
 
     def _kept(self, inputs: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """What may not change of SFT's phases: all of a finished one, of the others all but their length."""
+        """Select what may not change of SFT's phases: all of a finished one, of the others all but their length."""
         phases = list(enumerate(inputs.get("phases", ())))
         finished = {number for number, phase in phases if (self.steps / f"{number}-{phase['name']}" / DONE).is_file()}
         length = {"epochs", "max_steps"}

@@ -115,7 +115,7 @@ class SandboxGRPOTrainer(RestoresCheckpoints, EvaluatesPeriodically, RolloutGene
 
     def get_high_entropy_mask(self, entropies: torch.Tensor, mask: torch.Tensor, threshold: float) -> torch.Tensor:
         """Called by TRL, which would compare the entropies of weighted tokens with a quantile of unweighted ones."""
-        return super().get_high_entropy_mask(entropies, (mask > 0).to(mask.dtype), threshold)  # type: ignore[no-any-return]
+        return super().get_high_entropy_mask(entropies, (mask > 0).to(mask.dtype), threshold)
 
     def _generate(self, prompts: list[Any]) -> Any:
         self._begin(self.environments or ())
