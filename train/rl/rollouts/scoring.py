@@ -70,13 +70,6 @@ def oversample_filter_rank(groups: Sequence[Rewards], *, keep: int, ranked: bool
     return GroupSelection(tuple(order[:keep]), dict(sorted(filtered.items())), spreads)
 
 
-def positive_with_negative_advantage(correct: Sequence[bool], advantages: Sequence[float]) -> float:
-    """The proportion of a batch's rollouts that are right and trained away from (PyVision-RL figure 6); 0..1. They come
-    of rewards for more than the answer: right with few calls, in a group that is right with many."""
-    pairs = list(zip(correct, advantages, strict=True))
-    return sum(right and advantage < 0 for right, advantage in pairs) / len(pairs) if pairs else 0.0
-
-
 def _whole(rewards: Rewards) -> list[float]:
     whole = [float(reward) for reward in rewards if reward is not None]
     if not all(map(math.isfinite, whole)):
@@ -146,15 +139,21 @@ class Scores:
                 metrics.setdefault(f"parts/{name}", []).append(value)
         return metrics
 
-    def group_metrics(self, size: int, *, keep: int) -> Metrics:
-        """Values per group, and the proportion of right rollouts that are trained away from."""
+    def trained_metrics(self, dropped: Sequence[bool]) -> Metrics:
+        """Values per rollout of a batch that is trained on, without those ``dropped``: 1 for a right one that is
+        trained away from (PyVision-RL figure 6). These come of rewards for more than the answer: right with few calls,
+        in a group that is right with many."""
+        rows = zip(self.correct, self.advantages, dropped, strict=True)
+        away = [float(bool(right) and advantage < 0) for right, advantage, is_dropped in rows if not is_dropped]
+        return {"positive_with_negative_advantage": away}
+
+    def group_metrics(self, size: int) -> Metrics:
+        """Values per group that was rolled out."""
         groups = self._groups(size)
-        chosen = oversample_filter_rank(groups, keep=keep)
+        chosen = oversample_filter_rank(groups, keep=len(groups))
         reasons = list(chosen.filtered.values())
-        right = [bool(correct) for correct in self.correct]
         return {
             "group_std": list(chosen.spreads),
-            "positive_with_negative_advantage": [positive_with_negative_advantage(right, self.advantages)],
             "groups/broken": [reasons.count("broken") / len(groups)],
             "groups/no_spread": [reasons.count("no_spread") / len(groups)],
         }

@@ -99,12 +99,13 @@ class SandboxGRPOTrainer(RestoresCheckpoints, EvaluatesPeriodically, RolloutGene
             batch = super()._generate_and_score_completions(rows)
         scores = self._scores.with_advantages(size, scale=self._settings.scale)
         n_kept = round(len(inputs) // size / self._settings.oversample)
-        self._log_metrics(scores.group_metrics(size, keep=n_kept))
+        self._log_metrics(scores.group_metrics(size))
         batch = {**batch, "advantages": batch["advantages"].new_tensor(scores.advantages)}
         dropped = scores.untrained
         if n_kept < len(inputs) // size:
             groups, dropped = scores.select_groups(size, keep=n_kept, ranked=self._method.ranks_groups)
             batch, scores = rows_of_groups(batch, groups, size=size), scores.of_groups(groups, size)
+        self._log_metrics(scores.trained_metrics(dropped))
         loss_type, longest = self._settings.loss_type, self._settings.max_tokens
         batch = weight_tokens(batch, dropped, size=size, longest=longest, loss_type=loss_type)
         # the loss is a mean over what is left
