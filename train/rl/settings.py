@@ -24,6 +24,7 @@ and no process waits for another one's."""
 LossType = Literal["grpo", "group", "dapo"]
 """The mean that is the loss (``rollouts/loss.py``). ``grpo``: each rollout's tokens, then rollouts (FIGR eq. 9).
 ``group``: all tokens of a group, then groups (Thyme §4.2). ``dapo``: all tokens of the batch (CodeV eq. 4)."""
+ProtocolName = Literal["thyme", "pyvision", "tool_call"]
 RepetitionStop = Literal["darkroom", "paper", "off"]
 """The rule by which a rollout in circles is ended (``pipelines/verification/repetition.py``)."""
 Rubric = Literal["strict", "paper"]
@@ -86,7 +87,7 @@ class GrpoSettings(MethodDefaults, TrainingSettings):
     several times."""
     method_file: Annotated[str, Flag(hidden=True)] = ""
     """The digest of the file that defines a method of the user's own."""
-    protocol: str = Field()
+    protocol: ProtocolName = Field()
     """thyme, pyvision or tool_call, for rl rows; default: the method's."""
     prompt: str | None = None
     """Put questions as a paper prints it: thyme_paper, codev_paper, pyvision_paper, adaptive_paper, figr_paper, or a

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from darkroom.train.rl.rollouts.scoring import group_relative, oversample_filter_rank
+from darkroom.train.runs import TrainError
 
 REWARD = st.none() | st.sampled_from([0.0, 0.5, 1.0, 1.1, 1.2, 1.3])
 GROUP = st.lists(REWARD, min_size=1, max_size=6)
@@ -36,9 +37,9 @@ def test_advantages_add_up_to_nothing(rewards, scale):
 
 @pytest.mark.parametrize("reward", [math.nan, math.inf])
 def test_a_reward_that_is_no_number_is_refused(reward):
-    with pytest.raises(ValueError, match="None for a broken rollout"):
+    with pytest.raises(TrainError, match="None for a broken rollout; the method gave"):
         group_relative([1.0, reward])
-    with pytest.raises(ValueError, match="None for a broken rollout"):
+    with pytest.raises(TrainError, match="None for a broken rollout; the method gave"):
         oversample_filter_rank([[1.0, reward]], keep=1)
 
 

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 from darkroom.train.rl.methods import Judges, Method
 from darkroom.train.rl.methods.base import RolloutOutcome
 from darkroom.train.rl.settings import Scale
+from darkroom.train.runs import TrainError
 
 Rewards = Sequence[float | None]
 """Rewards of one group; None is broken."""
@@ -38,7 +39,7 @@ class GroupSelection(NamedTuple):
 def group_relative(rewards: Rewards, *, scale: Scale = "none") -> list[float]:
     """The advantages: every rollout's reward less the mean of its group (PyVision-RL eq. 2, CodeV §4.3, FIGR eq. 8).
     ``scale="group"`` divides by the group's standard deviation, as GRPO does and PyVision-RL §3.4 advises against.
-    Groups of equal rewards have advantages of 0. Raises ``ValueError`` for rewards that are not finite."""
+    Groups of equal rewards have advantages of 0. Raises ``TrainError`` for rewards that are not finite."""
     whole = _whole(rewards)
     spread = _spread(whole)
     if not spread:
@@ -54,8 +55,8 @@ def oversample_filter_rank(groups: Sequence[Rewards], *, keep: int, ranked: bool
 
     Groups are dropped that have no whole rollout, or no spread among those that are whole; of the rest those with the
     largest population standard deviation stay, or all when fewer are left. The algorithm counts rollouts (``B · G``),
-    here it is groups (``B``): none is divided. Raises ``ValueError`` for rewards that are not finite and a negative
-    ``keep``.
+    here it is groups (``B``): none is divided. Raises ``TrainError`` for rewards that are not finite,
+    ``ValueError`` for a negative ``keep``.
     """
     if keep < 0:
         raise ValueError(f"the number of groups to keep is at least 0; found {keep}")
@@ -73,7 +74,7 @@ def oversample_filter_rank(groups: Sequence[Rewards], *, keep: int, ranked: bool
 def _whole(rewards: Rewards) -> list[float]:
     whole = [float(reward) for reward in rewards if reward is not None]
     if not all(map(math.isfinite, whole)):
-        raise ValueError(f"a reward is a finite number, or None for a broken rollout; found {list(rewards)}")
+        raise TrainError(f"a reward is a finite number, or None for a broken rollout; the method gave {list(rewards)}")
     return whole
 
 
