@@ -5,10 +5,12 @@ python -m scripts.method_terms            # after a change of a method's terms; 
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from darkroom.pipelines.inspection.pages import markdown_table
 from darkroom.train.rl.methods import named_method
+from darkroom.train.rl.methods.base import LOSS
 from darkroom.train.rl.settings import MethodDefaults
 
 PAGE = Path(__file__).parents[1] / "docs" / "method_terms.md"
@@ -22,8 +24,13 @@ PAPERS = {
 INTRODUCTION = """# Terms of the methods
 
 The defaults of `darkroom train grpo --method …`. Every term is an option (`--learning-rate`), and `--print-config`
-prints all of them as YAML. Brackets say where the paper states the value; *ours*: the paper states none, and the
+prints all of them as YAML. Brackets say where the paper states the value; in *italics*: it states none, and the
 value is our choice. This page is generated (`python -m scripts.method_terms`).
+"""
+_LOSS_HEAD = """
+## TRL's loss
+
+The rest of what enters it, set by all methods (`--set trainer.NAME=VALUE`). The KL is estimated as in GRPO.
 """
 _OWN_WORDS = "the papers' printed texts are used in evaluation and RL alone (`--prompt`)"
 DIFFERENCES = (
@@ -59,6 +66,7 @@ DIFFERENCES = (
         "an image that does not match scores 0, not 0.25",
         "any crop would pay; `--judge-rubric paper` has the paper's scores",
     ),
+    ("CodeV", "eq. 3", "ratios are to the policy that rolled out, not to π_ref", "GRPO's; eq. 3 is probably a slip"),
     ("CodeV", "§8, §13", "judges are asked in words of our own", _OWN_WORDS),
     (
         "Look Less",
@@ -89,16 +97,31 @@ def page() -> str:
     rows.append(["batch of the paper (yours: `batch_size`, `accumulation`, `max_steps`)", *map(_batch, PAPERS)])
     head = ["term", *(f"`{name}` ({paper})" for name, paper in PAPERS.items())]
     otherwise = markdown_table(["paper", "where", "here", "because"], DIFFERENCES)
-    return "\n".join([INTRODUCTION, markdown_table(head, rows), "\n## Differences from the papers\n", otherwise, ""])
+    table, differences = markdown_table(head, rows), "## Differences from the papers\n"
+    return "\n".join([INTRODUCTION, table, _LOSS_HEAD, _loss_table(), "", differences, otherwise, ""])
+
+
+def _loss_table() -> str:
+    """One row for each argument that a paper speaks of, and one for all others."""
+    rows, others = [], []
+    for name, value in LOSS.items():
+        argument = f"`{name}={json.dumps(value)}`"
+        places = [(paper, named_method(method).sources.get(f"trainer.{name}")) for method, paper in PAPERS.items()]
+        stated = "; ".join(f"{paper} {place}" for paper, place in places if place)
+        if stated:
+            rows.append([argument, stated])
+        else:
+            others.append(argument)
+    return markdown_table(["argument", "stated"], [*rows, [" ".join(others), "nowhere"]])
 
 
 def _cell(name: str, term: str) -> str:
     method = named_method(name)
     value, source = getattr(method.terms, term), method.sources.get(term)
     if value is None:
-        return "the model's"
+        return "model's"
     shown = f"{value:g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)
-    return f"{shown} ({source})" if source else f"{shown} *ours*"
+    return f"{shown} ({source})" if source else f"*{shown}*"
 
 
 def _batch(name: str) -> str:

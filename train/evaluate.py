@@ -20,7 +20,14 @@ import typer
 from darkroom.pipelines.command_line.errors import program_of
 from darkroom.train.evaluation.settings import EvaluationSettings, ExportFormat, check
 from darkroom.train.runs import TrainError
-from darkroom.train.runs.command_line import Values, config_option, guarded, is_first_process, takes_settings
+from darkroom.train.runs.command_line import (
+    Values,
+    config_option,
+    guarded,
+    is_first_process,
+    n_processes,
+    takes_settings,
+)
 
 if TYPE_CHECKING:
     from darkroom.train.evaluation.questions import QuestionSet
@@ -55,7 +62,7 @@ def evaluate(
     """Evaluate and write ``settings.output`` with its ``exports``. Raises ``UserError`` for what cannot be evaluated.
     Of several processes (``darkroom.train.evaluation.evaluation_run``) only the first returns."""
     from darkroom.pipelines.storage.workspace import Workspace
-    from darkroom.train.evaluation.evaluation_run import EvaluationRun, n_processes, report_record, roll_out_share
+    from darkroom.train.evaluation.evaluation_run import EvaluationRun, report_record, roll_out_share
     from darkroom.train.evaluation.output import export, read_report, write_output
     from darkroom.train.evaluation.questions import questions_of
     from darkroom.train.evaluation.rollouts import open_judge, open_policy, vision_of

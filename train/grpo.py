@@ -10,6 +10,7 @@ became unavailable, resumes from its last checkpoint.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +20,7 @@ import yaml
 from darkroom.pipelines.command_line.errors import program_of
 from darkroom.train.rl.settings import GrpoSettings, JudgeOptions, added_names
 from darkroom.train.runs.command_line import Values, config_option, guarded, takes_settings
-from darkroom.train.runs.options import ForceTraining, SaveSteps, local_datasets
+from darkroom.train.runs.options import ForceTraining, RestartTraining, SaveSteps, local_datasets
 from darkroom.train.runs.reporting import ReportTo, choose_trackers
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def reinforce(
     judges: Judges | None = None,
     save_steps: int = 0,
     force: bool = False,
+    restart: bool = False,
 ) -> dict[str, Any]:
     """Train, write ``output`` and return its history. Raises ``UserError`` for inputs that cannot be trained on."""
     from darkroom.train.examples.datasets import held_out
@@ -65,7 +67,7 @@ def reinforce(
 
         return GrpoRun(job, settings, method, judges, evaluated, staging, report, save_steps).train()
 
-    return run_job(job, train, force=force)
+    return run_job(job, train, force=force, restart=restart)
 
 
 def _print_config(context: typer.Context, is_set: bool) -> None:
@@ -86,6 +88,9 @@ def _print_config(context: typer.Context, is_set: bool) -> None:
             source = method.sources.get(key, "") if own.get(key) is None else ""
             line = yaml.safe_dump({key: value}).rstrip()
             typer.echo(f"{line}  # {source}" if source else line)
+        for name in sorted(method.loss.keys() - settings.trainer.keys()):
+            source = method.sources.get(f"trainer.{name}", "not in the paper")
+            typer.echo(f"# trainer.{name}: {json.dumps(method.loss[name])}  # {source}")
     raise typer.Exit
 
 
@@ -111,6 +116,7 @@ def main(
     save_steps: SaveSteps = 0,
     report_to: ReportTo = "none",
     force: ForceTraining = False,
+    restart: RestartTraining = False,
     print_config: Annotated[
         bool,
         typer.Option(
@@ -152,7 +158,8 @@ def main(
         judges, identity = judges_of(**judge)
         chosen = settings_of(method, **settings, judge=identity)
         (folder,) = local_datasets([dataset])
-        reinforce(folder, model, output, chosen, judges=judges, save_steps=save_steps, force=force)
+        how: dict[str, Any] = {"save_steps": save_steps, "force": force, "restart": restart}
+        reinforce(folder, model, output, chosen, judges=judges, **how)
 
 
 if __name__ == "__main__":

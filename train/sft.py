@@ -27,7 +27,7 @@ from darkroom.train.finetuning.settings import (
 )
 from darkroom.train.runs import TrainError
 from darkroom.train.runs.command_line import Values, config_option, guarded, recipe_values, takes_settings
-from darkroom.train.runs.options import ForceTraining, SaveSteps, assigned, local_datasets
+from darkroom.train.runs.options import ForceTraining, RestartTraining, SaveSteps, assigned, local_datasets
 from darkroom.train.runs.reporting import ReportTo, choose_trackers
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def finetune(
     *,
     save_steps: int = 0,
     force: bool = False,
+    restart: bool = False,
 ) -> dict[str, Any]:
     """Train, write ``output`` and return its history. Raises ``UserError`` for inputs that cannot be trained on.
     ``datasets`` are folders of one dataset or of several; each phase selects its families among them."""
@@ -77,7 +78,7 @@ def finetune(
         run = SftRun(model, open_reader(model, **read_as), settings, staging, report, save_steps)
         return run.train(run.check_rows(planned, output.parent / ".conformance"))
 
-    return run_job(job, train, force=force)
+    return run_job(job, train, force=force, restart=restart)
 
 
 def _recipe(context: typer.Context, name: str) -> str:
@@ -122,6 +123,7 @@ def main(
     save_steps: SaveSteps = 0,
     report_to: ReportTo = "none",
     force: ForceTraining = False,
+    restart: RestartTraining = False,
     assignments: Annotated[
         list[str] | None,
         typer.Option("--set", help="An argument of TRL's trainer, as in trainer.optim=sgd. May be repeated."),
@@ -159,7 +161,8 @@ def main(
         if phases:
             settings["phases"] = read_phases(phases, _schedule_options(context))
         chosen = SftSettings(recipe=recipe or (config.stem if config else ""), **settings)
-        finetune(local_datasets(dataset), model, output, chosen, save_steps=save_steps, force=force)
+        how: dict[str, Any] = {"save_steps": save_steps, "force": force, "restart": restart}
+        finetune(local_datasets(dataset), model, output, chosen, **how)
 
 
 if __name__ == "__main__":

@@ -344,6 +344,30 @@ def test_a_training_that_a_judge_broke_off_goes_on_as_if_nothing_had_been(one_si
     assert weights[0] == weights[1]
 
 
+def test_an_interrupted_training_resumes_with_more_steps_and_names_and_not_with_another_judge(
+    rl_signs, tiny, tmp_path, monkeypatch
+):
+    given = {"max_steps": 2, "max_tokens": 16, "generations": 2, "batch_size": 4, "judge": "judge-32b"}
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("darkroom.train.models.loading.save_checkpoint", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            reinforce(rl_signs, tiny, tmp_path / "out", settings_of("thyme", **given), save_steps=1)
+    with pytest.raises(
+        TrainError, match=r"\.out\.part has a restart point .*judge: 'judge-32b', now 'judge-7b'.*--restart"
+    ):
+        reinforce(rl_signs, tiny, tmp_path / "out", settings_of("thyme", **given | {"judge": "judge-7b"}))
+    lines, changed = [], given | {"max_steps": 3, "batch_size": 2, "accumulation": 2}
+    monkeypatch.setattr("darkroom.train.runs.reporting.RunReporter.line", lambda _, text: lines.append(text))
+    settings = settings_of("thyme", **changed, options=["trainer.run_name=again"])
+    made = reinforce(rl_signs, tiny, tmp_path / "out", settings)
+    assert (made["n_steps"], len(list((tmp_path / "out" / "rollouts").glob("*.json")))) == (3, 3)
+    assert made["resumed_with"][0].keys() == {"max_steps", "batch_size", "accumulation", "trainer.run_name"}
+
+
 def test_an_unknown_method_is_named_with_the_known_ones():
     with pytest.raises(TrainError, match=r"unknown method 'ppo'; known: thyme"):
         settings_of("ppo")

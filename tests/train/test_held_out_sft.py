@@ -84,6 +84,30 @@ def test_training_stops_after_evaluations_that_are_no_better(split, tiny, tmp_pa
     assert "stopped: 2 evaluations in sequence are no better" in capsys.readouterr().out
 
 
+def interrupt(split, tiny, output, settings):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("darkroom.train.models.loading.save_checkpoint", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            finetune(split, tiny, output, settings, save_steps=4)
+
+
+def test_an_interrupted_training_resumes_with_evaluations(split, tiny, tmp_path):
+    interrupt(split, tiny, tmp_path / "out", SHORT.model_copy(update={"max_steps": 5}))
+    record = finetune(split, tiny, tmp_path / "out", SHORT.model_copy(update={"eval_every": 2, "keep_best": True}))
+    assert sorted(losses(record, "eval_loss")) == [6, 7]
+    (changes,) = record["resumed_with"]
+    assert changes.pop("phases")
+    assert changes == {"max_steps": [5, 7], "eval_every": [None, 2], "keep_best": [None, True]}
+
+
+def test_weights_that_were_not_kept_cannot_be_saved_as_the_best(split, tiny, tmp_path):
+    interrupt(split, tiny, tmp_path / "out", SHORT.model_copy(update={"max_steps": 5, "eval_every": 2}))
+    with pytest.raises(
+        TrainError, match=r"the weights of best-\d were not kept: leave out --keep-best, or use --restart"
+    ):
+        finetune(split, tiny, tmp_path / "out", SHORT.model_copy(update={"eval_every": 2, "keep_best": True}))
+
+
 def scripted(monkeypatch, values, seen):
     """Evaluations give ``values`` and keep the weights that they were made of."""
 

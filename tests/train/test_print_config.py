@@ -8,6 +8,7 @@ from darkroom.pipelines.command_line.errors import program_of
 from darkroom.pipelines.verification.repetition import DARKROOM, PAPER
 from darkroom.train.grpo import main
 from darkroom.train.rl.methods import METHODS, named_method, settings_of
+from darkroom.train.rl.methods.base import LOSS
 from darkroom.train.rl.rollouts.sampling import repetition_rule
 from darkroom.train.rl.settings import MethodDefaults
 
@@ -43,6 +44,13 @@ def test_a_value_that_is_set_has_no_source_in_the_paper():
     lines = printed("--method", "figr", "--temperature", "0.5").stdout.splitlines()
     assert "temperature: 0.5" in lines
     assert "max_rounds: 3  # §4.1" in lines
+
+
+def test_what_enters_trls_loss_is_printed_with_its_source():
+    lines = printed("--method", "figr", "--set", "trainer.delta=4").stdout.splitlines()
+    assert "# trainer.use_bias_correction_kl: false  # eq. 9" in lines
+    assert "# trainer.top_entropy_quantile: 1.0  # not in the paper" in lines
+    assert not any("trainer.delta" in line for line in lines)  # it is below `trainer:`
 
 
 def test_the_repetition_stop_is_a_named_rule_with_settings():
@@ -84,4 +92,5 @@ def test_fields_are_part_of_a_checkpoints_inputs_only_where_they_are_set():
 
 @pytest.mark.parametrize("name", METHODS)
 def test_sources_are_of_terms(name):
-    assert named_method(name).sources.keys() <= {*MethodDefaults.model_fields, "batch"}
+    of_loss = {f"trainer.{argument}" for argument in LOSS}
+    assert named_method(name).sources.keys() <= {*MethodDefaults.model_fields, "batch"} | of_loss

@@ -130,6 +130,67 @@ def test_a_restart_goes_on_from_the_last_saved_step(dataset, tiny, tmp_path, mon
     assert [path.name for path in tmp_path.iterdir() if path.name != ".conformance"] == ["out"]
 
 
+@pytest.fixture
+def interrupted(dataset, tiny, tmp_path):
+    """The settings of a training that was interrupted after its last step, the third of an epoch's four."""
+    arguments = SftSettings(max_steps=3, batch_size=2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("darkroom.train.models.loading.save_checkpoint", _interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            finetune(dataset, tiny, tmp_path / "out", arguments, save_steps=3)
+    return arguments
+
+
+def _interrupted(*_, **__):
+    raise KeyboardInterrupt
+
+
+def steps_of(capsys):
+    return [line.split(",")[0] for line in capsys.readouterr().out.splitlines() if line.startswith("step")]
+
+
+def test_a_training_that_had_only_to_be_saved_trains_no_further_step(interrupted, dataset, tiny, tmp_path, capsys):
+    capsys.readouterr()
+    made = finetune(dataset, tiny, tmp_path / "out", interrupted)
+    assert steps_of(capsys) == []
+    assert [step["step"] for step in made["steps"]] == [1, 2, 3]
+    unbroken = finetune(dataset, tiny, tmp_path / "unbroken", interrupted)
+    assert [step["loss"] for step in made["steps"]] == [step["loss"] for step in unbroken["steps"]]
+    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("out", "unbroken")]
+    assert weights[0] == weights[1]
+
+
+def test_a_training_resumes_with_more_steps_other_saving_another_name_and_share(
+    interrupted, dataset, tiny, tmp_path, capsys
+):
+    changed = SftSettings(max_steps=5, batch_size=2, per_device=1, trainer={"run_name": "again"})
+    capsys.readouterr()
+    made = finetune(dataset, tiny, tmp_path / "out", changed, save_steps=1)
+    assert steps_of(capsys) == ["step 4/5", "step 5/5"]
+    assert [step["step"] for step in made["steps"]] == [1, 2, 3, 4, 5]
+    assert made["resumed_with"][0]["max_steps"] == [3, 5]
+    assert made["resumed_with"][0]["trainer.run_name"] == [None, "again"]
+    assert made["inputs"]["arguments"]["max_steps"] == 5
+
+
+def test_a_training_with_another_change_is_refused_until_it_is_begun_anew(interrupted, dataset, tiny, tmp_path, capsys):
+    changed = SftSettings(max_steps=3, batch_size=2, learning_rate=1e-3)
+    with pytest.raises(
+        TrainError, match=r"\.out\.part has a restart point .*learning_rate: 1e-05, now 0\.001.*--restart"
+    ):
+        finetune(dataset, tiny, tmp_path / "out", changed)
+    assert list((tmp_path / ".out.part").rglob("checkpoint-3"))
+    fewer = SftSettings(max_steps=2, batch_size=2)
+    with pytest.raises(
+        TrainError, match=r"a restart point after step 3, and the training is to have 2 steps: .*--restart"
+    ):
+        finetune(dataset, tiny, tmp_path / "out", fewer)
+    capsys.readouterr()
+    made = finetune(dataset, tiny, tmp_path / "out", changed, restart=True)
+    assert steps_of(capsys) == ["step 1/3", "step 2/3", "step 3/3"]
+    assert "resumed_with" not in made
+
+
 def test_lora_weights_are_merged_into_the_checkpoint(dataset, tiny, tmp_path):
     from darkroom.train.models.loading import load_model
 

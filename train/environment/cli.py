@@ -8,7 +8,7 @@ import typer
 from darkroom.pipelines.command_line.console import command_group
 from darkroom.pipelines.services import token_for
 from darkroom.pipelines.services.cli import Host, Port, require_packages
-from darkroom.train.rl.settings import JudgeOptions
+from darkroom.train.rl.settings import JudgeOptions, ProtocolName
 from darkroom.train.runs.command_line import Values, guarded, takes_settings
 
 app = command_group()
@@ -27,7 +27,9 @@ def serve(
     method: Annotated[
         str, typer.Option(help="Whose reward: thyme, pyvision, codev, adaptive, figr, your own.")
     ] = "thyme",
-    protocol: Annotated[str | None, typer.Option(help="thyme, pyvision or tool_call; default: the method's.")] = None,
+    protocol: Annotated[
+        ProtocolName | None, typer.Option(help="thyme, pyvision or tool_call; default: the method's.")
+    ] = None,
     prompt: Annotated[str | None, typer.Option(help="Put questions as a paper prints it: thyme_paper, …")] = None,
     max_rounds: Annotated[int | None, typer.Option(min=1, help="Code executions; default: the method's.")] = None,
     assignments: Annotated[

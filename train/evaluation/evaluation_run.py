@@ -31,6 +31,7 @@ from darkroom.train.evaluation.results import Findings, results, shown_to
 from darkroom.train.evaluation.rollouts import EvaluatedPolicy, ScoredRollout, run_rollout, score, task_of
 from darkroom.train.evaluation.settings import EvaluationSettings
 from darkroom.train.runs import TrainError
+from darkroom.train.runs.command_line import n_processes
 from darkroom.train.runs.reporting import RunReporter, progress_lines
 
 T = TypeVar("T")
@@ -170,10 +171,6 @@ def report_record(
 
 _LONGEST_WAIT = timedelta(days=7)
 """Longest wait of a process that has finished, for the last one."""
-
-
-def n_processes() -> int:
-    return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def roll_out_share(run: EvaluationRun, question_sets: Sequence[QuestionSet]) -> None:

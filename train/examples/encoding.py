@@ -28,16 +28,6 @@ from darkroom.pipelines.records.trajectories import LossPolicy
 from darkroom.train.runs import TrainError
 
 
-def ablated(row: Row, *, loss_policy: LossPolicy | None, without_comments: bool) -> Row:
-    """Read ``row`` as the ablations of Thyme's table 6 do: with this loss policy instead of its own (None: its own),
-    and without the comments of its code."""
-    if loss_policy is not None:
-        row = {**row, "loss_policy": loss_policy}
-    if without_comments:
-        row = {**row, "rounds": [{**turn, "code": uncommented(turn["code"])} for turn in row["rounds"]]}
-    return row
-
-
 def uncommented(code: str) -> str:
     """Remove comments and the lines that held nothing else. Code that is no Python is unchanged."""
     lines = [*io.StringIO(code)]
@@ -88,43 +78,6 @@ Span = tuple[int, int]
 """Characters, from the first to behind the last."""
 
 
-def collate(examples: Sequence[Mapping[str, Any]], *, processor: Any, template: str) -> dict[str, Any]:
-    """Encode ``examples`` (``messages``, and ``images`` in the order of their placeholders) as tensors (rows, tokens).
-    The same as TRL's ``DataCollatorForVisionLanguageModeling`` with ``assistant_only_loss``, tensor by tensor, without
-    its loop over every token: half a second a row of 7,000. Raises ``ValueError`` for placeholders that are not as many
-    as the images."""
-    from transformers.utils.chat_template_utils import render_jinja_template
-
-    rendered: Any = render_jinja_template(
-        conversations=[example["messages"] for example in examples],
-        chat_template=template,
-        return_assistant_tokens_mask=True,
-        **processor.tokenizer.special_tokens_map,
-    )
-    texts, spans = rendered
-    images = [list(example["images"]) for example in examples]
-    batch: dict[str, Any] = dict(
-        processor(
-            text=texts,
-            images=images if any(images) else None,  # the processor refuses a batch whose every list is empty
-            return_tensors="pt",
-            padding=True,
-            padding_side="right",
-            add_special_tokens=False,
-            return_offsets_mapping=True,
-            return_text_replacement_offsets=True,
-        )
-    )
-    offsets, replaced = batch.pop("offset_mapping"), batch.pop("text_replacement_offsets", None)
-    ids = batch["input_ids"]
-    trained = ids.new_zeros(ids.shape, dtype=bool)
-    for row, row_spans in enumerate(spans):
-        for start, end in _shifted(row_spans, replaced[row] if replaced else ()):
-            trained[row] |= (offsets[row, :, 0] < end) & (offsets[row, :, 1] > start)
-    batch["labels"] = ids.masked_fill(~trained | (batch["attention_mask"] == 0), IGNORED)
-    return batch
-
-
 def _shifted(spans: Sequence[Span], replaced: Sequence[Mapping[str, Span]]) -> list[Span]:
     """Move spans to the text in which every image's placeholder is as many as it has tokens."""
     ends = [replacement["span"][1] for replacement in replaced]
@@ -140,7 +93,7 @@ def _shifted(spans: Sequence[Span], replaced: Sequence[Mapping[str, Span]]) -> l
 class RowReader:
     """Reader of rows of a shipped dataset for one model. ``train_observations`` is an ablation, the loss of a trainer
     without masks: every token after the question counts, observations and their markers as well, whatever the rows'
-    loss policy, but not the tokens that stand for images. The other two: ``ablated``."""
+    loss policy, but not the tokens that stand for images. The other two: ``RowReader.ablated``."""
 
     processor: Any
     template: str
@@ -150,7 +103,13 @@ class RowReader:
     without_comments: bool = False
 
     def ablated(self, row: Row) -> Row:
-        return ablated(row, loss_policy=self.loss_policy, without_comments=self.without_comments)
+        """Read ``row`` as the ablations of Thyme's table 6 do: with this loss policy instead of its own (None: its
+        own), and without the comments of its code."""
+        if self.loss_policy is not None:
+            row = {**row, "loss_policy": self.loss_policy}
+        if self.without_comments:
+            row = {**row, "rounds": [{**turn, "code": uncommented(turn["code"])} for turn in row["rounds"]]}
+        return row
 
     def present(self, row: Row) -> dict[str, Any]:
         """Convert a row to TRL's example: messages whose parts are trained or not, and their images in order."""
@@ -161,15 +120,47 @@ class RowReader:
         return {"messages": example.messages, "images": example.images}
 
     def collate(self, examples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        batch = collate(examples, processor=self.processor, template=self.template)
+        """Encode ``examples`` (``messages``, and ``images`` in the order of their placeholders) as tensors (rows,
+        tokens). The same as TRL's ``DataCollatorForVisionLanguageModeling`` with ``assistant_only_loss``, tensor by
+        tensor, without its loop over every token: half a second a row of 7,000. Raises ``ValueError`` for placeholders
+        that are not as many as the images."""
+        from transformers.utils.chat_template_utils import render_jinja_template
+
+        rendered: Any = render_jinja_template(
+            conversations=[example["messages"] for example in examples],
+            chat_template=self.template,
+            return_assistant_tokens_mask=True,
+            **self.processor.tokenizer.special_tokens_map,
+        )
+        texts, spans = rendered
+        images = [list(example["images"]) for example in examples]
+        batch: dict[str, Any] = dict(
+            self.processor(
+                text=texts,
+                images=images if any(images) else None,  # the processor refuses a batch whose every list is empty
+                return_tensors="pt",
+                padding=True,
+                padding_side="right",
+                add_special_tokens=False,
+                return_offsets_mapping=True,
+                return_text_replacement_offsets=True,
+            )
+        )
+        offsets, replaced = batch.pop("offset_mapping"), batch.pop("text_replacement_offsets", None)
+        ids = batch["input_ids"]
+        trained = ids.new_zeros(ids.shape, dtype=bool)
+        for row, row_spans in enumerate(spans):
+            for start, end in _shifted(row_spans, replaced[row] if replaced else ()):
+                trained[row] |= (offsets[row, :, 0] < end) & (offsets[row, :, 1] > start)
+        batch["labels"] = ids.masked_fill(~trained | (batch["attention_mask"] == 0), IGNORED)
         if self.train_observations:  # every token from the first trained one on
             import torch
 
             from darkroom.train.models.loading import suppressed_tokens
 
-            ids, begun = batch["input_ids"], (batch["labels"] != IGNORED).cumsum(dim=1) > 0
-            images = torch.isin(ids, torch.tensor(suppressed_tokens(self.processor)))
-            batch["labels"] = torch.where(begun & batch["attention_mask"].bool() & ~images, ids, IGNORED)
+            begun = (batch["labels"] != IGNORED).cumsum(dim=1) > 0
+            of_images = torch.isin(ids, torch.tensor(suppressed_tokens(self.processor)))
+            batch["labels"] = torch.where(begun & batch["attention_mask"].bool() & ~of_images, ids, IGNORED)
         return batch
 
     def read(self, rows: Sequence[Row]) -> dict[str, Any]:

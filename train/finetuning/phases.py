@@ -24,7 +24,7 @@ from darkroom.train.finetuning.settings import Phase, SftSettings, share_of_batc
 from darkroom.train.models import loading
 from darkroom.train.models.sharding import always_sees, note_on_launch
 from darkroom.train.runs import TrainError
-from darkroom.train.runs.checkpoints import RestoresCheckpoints, Staging
+from darkroom.train.runs.checkpoints import DONE, RestoresCheckpoints, Staging
 from darkroom.train.runs.held_out import METRICS, shares, spread
 from darkroom.train.runs.history import read_steps
 from darkroom.train.runs.options import configured, split_options
@@ -64,7 +64,6 @@ class StepwiseSFTTrainer(RestoresCheckpoints, EvaluatesPeriodically, SFTTrainer)
 
 Plan = Sequence[tuple[Phase, tuple[Path, ...]]]
 """Phases with their dataset folders."""
-_DONE = "done.json"
 _WEIGHTS = "weights"
 
 
@@ -125,7 +124,7 @@ class SftRun:
         model = self.model
         for number, prepared in enumerate(phases):
             folder = self.staging.steps / f"{number}-{prepared.phase.name}"
-            if not (folder / _DONE).is_file():
+            if not (folder / DONE).is_file():
                 last = number == len(phases) - 1
                 into = self.staging.final if last else folder / _WEIGHTS
                 self.report.line(_phase_line(prepared, number, len(phases), self.settings))
@@ -133,7 +132,7 @@ class SftRun:
                 if last:
                     return [*steps, *_numbered(phase_steps, steps, prepared, len(phases))]
                 _finish(folder, phase_steps, writes=self.staging.writes)
-            phase_steps = json.loads((folder / _DONE).read_text())
+            phase_steps = json.loads((folder / DONE).read_text())
             steps += _numbered(phase_steps, steps, prepared, len(phases))
             model = folder / _WEIGHTS
         return steps
@@ -197,7 +196,7 @@ def _config(phase: Phase, settings: SftSettings, folder: Path, save_steps: int) 
 
 def _finish(folder: Path, steps: list[dict[str, Any]], *, writes: bool) -> None:
     if writes:
-        write_whole(folder / _DONE, json.dumps(steps))
+        write_whole(folder / DONE, json.dumps(steps))
         for checkpoint in (*folder.glob("checkpoint-*"), *folder.glob("best-*")):
             shutil.rmtree(checkpoint)
     PartialState().wait_for_everyone()

@@ -1,7 +1,6 @@
 """The settings of SFT, its phases with their datasets and recipes, and each process's share of a batch."""
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -15,7 +14,7 @@ from darkroom.pipelines.records.trajectories import LossPolicy
 from darkroom.pipelines.storage.user_files import field_errors
 from darkroom.train.examples.encoding import Layout
 from darkroom.train.runs import TrainError
-from darkroom.train.runs.command_line import Flag
+from darkroom.train.runs.command_line import Flag, n_processes
 from darkroom.train.runs.options import MaxPixels, TrainingSettings, require_dataset, without_unset
 
 
@@ -134,7 +133,7 @@ def folders_of(phase: Phase, datasets: Sequence[Path], *, skip_missing: bool = F
 def share_of_batch(settings: SftSettings, *, processes: int | None = None) -> tuple[int, int]:
     """Divide a batch: rows per forward pass and passes per step, in each of ``processes``. Raises ``TrainError`` with
     the arithmetic where their product is not ``batch_size``."""
-    n = processes or int(os.environ.get("WORLD_SIZE", "1"))
+    n = processes or n_processes()
     per_device = settings.per_device or max(1, settings.batch_size // n)
     accumulation = settings.batch_size // (per_device * n)
     if per_device * accumulation * n != settings.batch_size:

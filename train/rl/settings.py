@@ -24,6 +24,7 @@ and no process waits for another one's."""
 LossType = Literal["grpo", "group", "dapo"]
 """The mean that is the loss (``rollouts/loss.py``). ``grpo``: each rollout's tokens, then rollouts (FIGR eq. 9).
 ``group``: all tokens of a group, then groups (Thyme §4.2). ``dapo``: all tokens of the batch (CodeV eq. 4)."""
+ProtocolName = Literal["thyme", "pyvision", "tool_call"]
 RepetitionStop = Literal["darkroom", "paper", "off"]
 """The rule by which a rollout in circles is ended (``pipelines/verification/repetition.py``)."""
 Rubric = Literal["strict", "paper"]
@@ -45,6 +46,8 @@ class MethodDefaults(ProgramSettings):
     """Peak of the schedule."""
     beta: float = Field(default=0.0, ge=0.0)
     """Weight of the KL divergence; 0 needs no reference model."""
+    epsilon: float = Field(default=0.2, ge=0.0)
+    """Clipping range of the probability ratio."""
     loss_type: LossType = "dapo"
     """Weighs the same: grpo: every rollout; group: every token of its group; dapo: every token."""
     scale: Scale = "none"
@@ -84,7 +87,7 @@ class GrpoSettings(MethodDefaults, TrainingSettings):
     several times."""
     method_file: Annotated[str, Flag(hidden=True)] = ""
     """The digest of the file that defines a method of the user's own."""
-    protocol: str = Field()
+    protocol: ProtocolName = Field()
     """thyme, pyvision or tool_call, for rl rows; default: the method's."""
     prompt: str | None = None
     """Put questions as a paper prints it: thyme_paper, codev_paper, pyvision_paper, adaptive_paper, figr_paper, or a
@@ -95,8 +98,6 @@ class GrpoSettings(MethodDefaults, TrainingSettings):
     """Trained rollouts per batch and process; default: one group."""
     accumulation: int = Field(default=1, ge=1)
     """Batches per step: a larger batch without more memory."""
-    epsilon: float = Field(default=0.2, ge=0.0)
-    """Clipping range of the probability ratio."""
     engine: Engine = "transformers"
     """What generates: this process, or vLLM in it, or a `vllm serve`."""
     repetition: RepetitionStop | None = None

@@ -180,3 +180,8 @@ def guarded() -> Iterator[None]:
 def is_first_process() -> bool:
     """True in the process that writes and reports; ``accelerate launch`` and torchrun set ``RANK``."""
     return int(os.environ.get("RANK", "0")) == 0
+
+
+def n_processes() -> int:
+    """Count the processes of this program, over all machines."""
+    return int(os.environ.get("WORLD_SIZE", "1"))

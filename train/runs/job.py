@@ -37,8 +37,8 @@ Train = Callable[[Staging, RunReporter], list[dict[str, Any]]]
 """Trains, saves the checkpoint to ``staging.final`` and returns the steps of its log."""
 
 
-def run_job(job: TrainingJob, train: Train, *, force: bool = False) -> dict[str, Any]:
-    """Train ``job.output`` unless it is complete, and return its history."""
+def run_job(job: TrainingJob, train: Train, *, force: bool = False, restart: bool = False) -> dict[str, Any]:
+    """Train ``job.output`` unless it is complete, and return its history; ``restart``: not from a restart point."""
     datasets = [folder_digest(folder, "*.parquet") for folder in job.folders or (job.dataset,)]
     dataset = datasets[0] if len(datasets) == 1 else digest(datasets)
     inputs = CheckpointInputs(dataset, folder_digest(job.model), job.arguments)
@@ -47,7 +47,7 @@ def run_job(job: TrainingJob, train: Train, *, force: bool = False) -> dict[str,
         if record is not None:
             report.line(f"{job.output} is complete for these inputs: nothing to do (--force trains again)")
         else:
-            record = _make(job, inputs, train, report)
+            record = _make(job, inputs, train, report, restart=restart)
         if is_first_process():
             figure = (job.output / f"{job.column}.png").read_bytes()
             metadata = gallery.metadata(record, job.output, column=job.column, figure=figure)
@@ -65,8 +65,10 @@ def with_rows(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {**arguments, "eval_dataset": folder_digest(Path(folder), "*.parquet")}
 
 
-def _make(job: TrainingJob, inputs: CheckpointInputs, train: Train, report: RunReporter) -> dict[str, Any]:
-    staging = Staging(job.output, inputs, writes=is_first_process())
+def _make(
+    job: TrainingJob, inputs: CheckpointInputs, train: Train, report: RunReporter, *, restart: bool
+) -> dict[str, Any]:
+    staging = Staging(job.output, inputs, writes=is_first_process(), restart=restart)
     start, code = time.monotonic(), history.code_version()
     steps = train(staging, report)
     name = job.arguments.get("recipe") or job.arguments.get("method") or job.program
@@ -85,6 +87,8 @@ def _make(job: TrainingJob, inputs: CheckpointInputs, train: Train, report: RunR
         "recipe": {"name": str(name), "digest": digest(dict(job.arguments))},
         "code": asdict(code),
     }
+    if staging.changes:
+        record["resumed_with"] = staging.changes
     if job.arguments.get("eval_every"):
         record["evaluation"] = evaluation_record(steps, job.arguments, job.program)
     if is_first_process():

@@ -34,6 +34,9 @@ SaveSteps = Annotated[
     int, typer.Option(min=0, help="Save a checkpoint every so many steps, from which training resumes. 0: none.")
 ]
 ForceTraining = Annotated[bool, typer.Option("--force", help="Train even if the output is complete.")]
+RestartTraining = Annotated[
+    bool, typer.Option("--restart", help="Delete what an interrupted training left for this output, and begin anew.")
+]
 
 
 _LATER = {

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from transformers import PrinterCallback, TrainerCallback
 
-from darkroom.train.runs import history
+from darkroom.train.runs import TrainError, history
 from darkroom.train.runs.held_out import Evaluations, HeldOutSettings, Metric
 from darkroom.train.runs.reporting import RunReporter
 
@@ -24,6 +24,14 @@ class StepReporter(TrainerCallback):
     def __init__(self, report: RunReporter, columns: Mapping[str, str]) -> None:
         """``columns`` maps names of the trainer's log to labels."""
         self._report, self._columns = report, columns
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Called by the trainer, which would train one more step after the last. Raises ``TrainError`` past it."""
+        if state.global_step > state.max_steps:
+            found = f"{args.output_dir} has a restart point after step {state.global_step}, and the training is to have"
+            raise TrainError(f"{found} {state.max_steps} steps: set as many at least, or begin anew with --restart")
+        if state.global_step == state.max_steps:
+            control.should_training_stop = True
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
         if logs and "loss" in logs:
@@ -66,7 +74,10 @@ class PeriodicEvaluation(TrainerCallback):
         return self._folder(best.step) if best is not None and self._settings.keep_best else None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Called by the trainer: a restart point of an interrupted evaluation has none for its step."""
+        """Called by the trainer: a restart point of an interrupted evaluation has none for its step. Raises
+        ``TrainError`` where the best weights so far are to be saved and were not kept."""
+        if (best := self.best_weights) is not None and not best.is_dir():
+            raise TrainError(f"the weights of {best.name} were not kept: leave out --keep-best, or use --restart")
         if self._settings.is_due(state.global_step, state.max_steps) and not self.evaluations.has(state.global_step):
             self.run()
         if self._settings.ends(self.evaluations):

@@ -1,6 +1,6 @@
 import pytest
 
-from darkroom.train.examples.encoding import ablated, uncommented
+from darkroom.train.examples.encoding import RowReader, uncommented
 
 CODE = """# what it does
 x = 1  # one
@@ -30,9 +30,9 @@ def test_line_ends_stay_as_they_were():
 
 def test_the_row_itself_stays_as_it_is():
     row = {"loss_policy": "last_round", "rounds": [{"thought": "I look.", "code": CODE}], "answer": "7"}
-    read = ablated(row, loss_policy="all_rounds", without_comments=True)
+    read = RowReader(None, "", loss_policy="all_rounds", without_comments=True).ablated(row)
     assert read["loss_policy"] == "all_rounds"
     assert read["rounds"] == [{"thought": "I look.", "code": uncommented(CODE)}]
     assert row["loss_policy"] == "last_round"
     assert row["rounds"][0]["code"] == CODE
-    assert ablated(row, loss_policy=None, without_comments=False) is row
+    assert RowReader(None, "").ablated(row) is row

@@ -107,14 +107,21 @@ class RolloutScore:
     """False: it counts for the rewards of others, and is in no mean, no advantage and no loss."""
 
 
-_PRINTED = yaml.safe_load(Path(__file__).with_name("terms.yaml").read_text(encoding="utf-8"))
+_PRINTED, _FIELDS = (
+    yaml.safe_load(Path(__file__).with_name(f"{name}.yaml").read_text(encoding="utf-8")) for name in ("terms", "loss")
+)
+LOSS: Mapping[str, Any] = {name: field["value"] for name, field in _FIELDS["set"].items()}
+"""Arguments of TRL's loss that have no option of their own: as ``loss.yaml`` sets each, no default of TRL's enters."""
 
 
 def printed_terms(name: str) -> tuple[MethodDefaults, Mapping[str, str]]:
-    """The terms of a paper's method, and the places where the paper states them, as in ``terms.yaml``."""
+    """The terms of a paper's method, and the places where the paper states them, as in ``terms.yaml``; of the loss, as
+    in ``loss.yaml``, by names like ``trainer.delta``."""
     entries: Mapping[str, tuple[Any, str | None]] = _PRINTED[name]
     values = {term: value for term, (value, _) in entries.items() if value is not None}
-    return MethodDefaults(**values), {term: place for term, (_, place) in entries.items() if place}
+    places = {term: place for term, (_, place) in entries.items() if place}
+    of_loss = {f"trainer.{term}": field[name] for term, field in _FIELDS["set"].items() if name in field}
+    return MethodDefaults(**values), places | of_loss
 
 
 class Method:
@@ -128,6 +135,7 @@ class Method:
     terms: ClassVar[MethodDefaults]
     sources: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """The places where the paper states terms, and the size of its batch. Other terms are this project's choice."""
+    loss: ClassVar[Mapping[str, Any]] = LOSS
     wants_judge: ClassVar[str] = "whether an answer means the expected one (without: by its words)"
     """The question to a judge, and what counts without one."""
 

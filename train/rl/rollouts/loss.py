@@ -21,21 +21,6 @@ from darkroom.train.rl.settings import LossType
 Batch = dict[str, Any]
 
 
-def with_advantages(batch: Batch, advantages: Sequence[float]) -> Batch:
-    trl = batch["advantages"]
-    return {**batch, "advantages": torch.tensor(advantages, dtype=trl.dtype, device=trl.device)}
-
-
-def without_rows(batch: Batch, dropped: Sequence[bool]) -> Batch:
-    """Mask dropped rows: they enter neither loss, KL nor mean length."""
-    if not any(dropped):
-        return batch
-    loss_mask = batch["tool_mask"] if "tool_mask" in batch else torch.ones_like(batch["completion_mask"])
-    weights = torch.tensor([not is_dropped for is_dropped in dropped], dtype=loss_mask.dtype, device=loss_mask.device)
-    advantages = batch["advantages"] * weights.to(batch["advantages"].dtype)
-    return {**batch, "tool_mask": loss_mask * weights.unsqueeze(1), "advantages": advantages}
-
-
 def rows_of_groups(batch: Batch, groups: Sequence[int], *, size: int) -> Batch:
     """Select the rows of these groups of ``size``, in this order, with their images."""
     n_rows = batch["advantages"].shape[0]
@@ -48,21 +33,22 @@ def rows_of_groups(batch: Batch, groups: Sequence[int], *, size: int) -> Batch:
     return chosen
 
 
-def weight_tokens(batch: Batch, *, size: int, loss_type: LossType) -> Batch:
+def weight_tokens(batch: Batch, dropped: Sequence[bool], *, size: int, longest: int, loss_type: LossType) -> Batch:
     """Weigh the tokens for TRL's loss ``dapo``, which divides a sum over the mask by ``num_items_in_batch``: of this
     process. In the clipped objective and in the KL each token weighs as ``loss_type`` says among the rollouts of its
-    group of ``size`` and among the groups. Rollouts and groups without a token in the loss, the broken ones, count in
-    no mean; of TRL's own losses, ``grpo`` counts them."""
-    mask: torch.Tensor = batch["completion_mask"]
-    if "tool_mask" in batch:
-        mask = mask * batch["tool_mask"]
+    group of ``size`` and among the groups. Rollouts and groups without a token in the loss, those ``dropped``, count in
+    no mean; of TRL's own losses, ``grpo`` counts them. No rollout has more than ``longest`` tokens, so the weights of
+    each add up to 1 or more: TRL takes means over a rollout (GSPO's ratio, off-policy masks) by that sum, or by 1 where
+    it is less."""
+    mask: torch.Tensor = batch["completion_mask"] * batch.get("tool_mask", 1)
+    mask = mask.masked_fill(torch.tensor(dropped, device=mask.device).unsqueeze(1), 0)
     if loss_type != "dapo":
         lengths = mask.sum(1).view(-1, size)
         if loss_type == "grpo":
             divisors = lengths * (lengths > 0).sum(1, keepdim=True)
         else:
             divisors = lengths.sum(1, keepdim=True).expand(-1, size)
-        mask = mask / divisors.clamp(min=1).reshape(-1, 1)
+        mask = mask * (size * longest / divisors.clamp(min=1).reshape(-1, 1))
     return {**batch, "tool_mask": mask, "num_items_in_batch": mask.sum()}
 
 

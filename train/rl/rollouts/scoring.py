@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 from darkroom.train.rl.methods import Judges, Method
 from darkroom.train.rl.methods.base import RolloutOutcome
 from darkroom.train.rl.settings import Scale
+from darkroom.train.runs import TrainError
 
 Rewards = Sequence[float | None]
 """Rewards of one group; None is broken."""
@@ -38,7 +39,7 @@ class GroupSelection(NamedTuple):
 def group_relative(rewards: Rewards, *, scale: Scale = "none") -> list[float]:
     """The advantages: every rollout's reward less the mean of its group (PyVision-RL eq. 2, CodeV §4.3, FIGR eq. 8).
     ``scale="group"`` divides by the group's standard deviation, as GRPO does and PyVision-RL §3.4 advises against.
-    Groups of equal rewards have advantages of 0. Raises ``ValueError`` for rewards that are not finite."""
+    Groups of equal rewards have advantages of 0. Raises ``TrainError`` for rewards that are not finite."""
     whole = _whole(rewards)
     spread = _spread(whole)
     if not spread:
@@ -54,8 +55,8 @@ def oversample_filter_rank(groups: Sequence[Rewards], *, keep: int, ranked: bool
 
     Groups are dropped that have no whole rollout, or no spread among those that are whole; of the rest those with the
     largest population standard deviation stay, or all when fewer are left. The algorithm counts rollouts (``B · G``),
-    here it is groups (``B``): none is divided. Raises ``ValueError`` for rewards that are not finite and a negative
-    ``keep``.
+    here it is groups (``B``): none is divided. Raises ``TrainError`` for rewards that are not finite,
+    ``ValueError`` for a negative ``keep``.
     """
     if keep < 0:
         raise ValueError(f"the number of groups to keep is at least 0; found {keep}")
@@ -70,17 +71,10 @@ def oversample_filter_rank(groups: Sequence[Rewards], *, keep: int, ranked: bool
     return GroupSelection(tuple(order[:keep]), dict(sorted(filtered.items())), spreads)
 
 
-def positive_with_negative_advantage(correct: Sequence[bool], advantages: Sequence[float]) -> float:
-    """The proportion of a batch's rollouts that are right and trained away from (PyVision-RL figure 6); 0..1. They come
-    of rewards for more than the answer: right with few calls, in a group that is right with many."""
-    pairs = list(zip(correct, advantages, strict=True))
-    return sum(right and advantage < 0 for right, advantage in pairs) / len(pairs) if pairs else 0.0
-
-
 def _whole(rewards: Rewards) -> list[float]:
     whole = [float(reward) for reward in rewards if reward is not None]
     if not all(map(math.isfinite, whole)):
-        raise ValueError(f"a reward is a finite number, or None for a broken rollout; found {list(rewards)}")
+        raise TrainError(f"a reward is a finite number, or None for a broken rollout; the method gave {list(rewards)}")
     return whole
 
 
@@ -146,15 +140,21 @@ class Scores:
                 metrics.setdefault(f"parts/{name}", []).append(value)
         return metrics
 
-    def group_metrics(self, size: int, *, keep: int) -> Metrics:
-        """Values per group, and the proportion of right rollouts that are trained away from."""
+    def trained_metrics(self, dropped: Sequence[bool]) -> Metrics:
+        """Values per rollout of a batch that is trained on, without those ``dropped``: 1 for a right one that is
+        trained away from (PyVision-RL figure 6). These come of rewards for more than the answer: right with few calls,
+        in a group that is right with many."""
+        rows = zip(self.correct, self.advantages, dropped, strict=True)
+        away = [float(bool(right) and advantage < 0) for right, advantage, is_dropped in rows if not is_dropped]
+        return {"positive_with_negative_advantage": away}
+
+    def group_metrics(self, size: int) -> Metrics:
+        """Values per group that was rolled out."""
         groups = self._groups(size)
-        chosen = oversample_filter_rank(groups, keep=keep)
+        chosen = oversample_filter_rank(groups, keep=len(groups))
         reasons = list(chosen.filtered.values())
-        right = [bool(correct) for correct in self.correct]
         return {
             "group_std": list(chosen.spreads),
-            "positive_with_negative_advantage": [positive_with_negative_advantage(right, self.advantages)],
             "groups/broken": [reasons.count("broken") / len(groups)],
             "groups/no_spread": [reasons.count("no_spread") / len(groups)],
         }

@@ -25,7 +25,7 @@ from darkroom.train.rl.methods import Judges, Method
 from darkroom.train.rl.methods.base import RolloutOutcome, rate
 from darkroom.train.rl.rollouts.environment import SandboxEnvironment
 from darkroom.train.rl.rollouts.generation import RolloutGenerator
-from darkroom.train.rl.rollouts.loss import rows_of_groups, weight_tokens, with_advantages, without_rows
+from darkroom.train.rl.rollouts.loss import rows_of_groups, weight_tokens
 from darkroom.train.rl.rollouts.prompts import opening
 from darkroom.train.rl.rollouts.scoring import Metrics, Scores, scored
 from darkroom.train.rl.rollouts.transcript import processed_once
@@ -99,18 +99,24 @@ class SandboxGRPOTrainer(RestoresCheckpoints, EvaluatesPeriodically, RolloutGene
             batch = super()._generate_and_score_completions(rows)
         scores = self._scores.with_advantages(size, scale=self._settings.scale)
         n_kept = round(len(inputs) // size / self._settings.oversample)
-        self._log_metrics(scores.group_metrics(size, keep=n_kept))
-        batch = with_advantages(batch, scores.advantages)
+        self._log_metrics(scores.group_metrics(size))
+        batch = {**batch, "advantages": batch["advantages"].new_tensor(scores.advantages)}
         dropped = scores.untrained
         if n_kept < len(inputs) // size:
             groups, dropped = scores.select_groups(size, keep=n_kept, ranked=self._method.ranks_groups)
             batch, scores = rows_of_groups(batch, groups, size=size), scores.of_groups(groups, size)
-        batch = weight_tokens(without_rows(batch, dropped), size=size, loss_type=self._settings.loss_type)
+        self._log_metrics(scores.trained_metrics(dropped))
+        loss_type, longest = self._settings.loss_type, self._settings.max_tokens
+        batch = weight_tokens(batch, dropped, size=size, longest=longest, loss_type=loss_type)
         # the loss is a mean over what is left
         batch["num_items_in_batch"] = self.accelerator.gather(batch["num_items_in_batch"]).sum()
         if self._watch is not None:
             self._watch(scores, self.state)
         return batch
+
+    def get_high_entropy_mask(self, entropies: torch.Tensor, mask: torch.Tensor, threshold: float) -> torch.Tensor:
+        """Called by TRL, which would compare the entropies of weighted tokens with a quantile of unweighted ones."""
+        return super().get_high_entropy_mask(entropies, (mask > 0).to(mask.dtype), threshold)
 
     def _generate(self, prompts: list[Any]) -> Any:
         self._begin(self.environments or ())

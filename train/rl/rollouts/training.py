@@ -156,7 +156,7 @@ def build_trainer(
     """Build a trainer whose rollouts execute code; sets the GRPO template on ``processor``."""
     processor.chat_template = loading.template("grpo", loading.model_type(model))
     processor.tokenizer.response_template = PLAIN_RESPONSE
-    arguments = _config(settings, processor, steps, save_steps)  # before the model: it starts the process group
+    arguments = _config(settings, method, processor, steps, save_steps)  # before the model: it starts the process group
     if settings.engine == "vllm_colocate" and not loading.has_gpu():
         prepare_vllm()
     if settings.engine == "vllm_server" and loading.has_gpu():
@@ -176,13 +176,14 @@ def build_trainer(
         )
 
 
-def _config(settings: GrpoSettings, processor: Any, steps: Path, save_steps: int) -> Any:
+def _config(settings: GrpoSettings, method: Method, processor: Any, steps: Path, save_steps: int) -> Any:
     suppressed = loading.suppressed_tokens(processor)
     with_vllm = settings.engine != "transformers"
     # TRL suppresses <|image_pad|> only; any other vision token that is sampled crashes the step
     forbidden = {"logit_bias": dict.fromkeys(suppressed, -100.0)} if with_vllm else {"suppress_tokens": suppressed}
     same_names = {"learning_rate", "beta", "epsilon", "temperature", "top_p", "repetition_penalty"}
     arguments = {
+        **method.loss,
         **settings.model_dump(include=same_names),
         **loading.trainer_arguments(steps, seed=settings.seed, save_steps=save_steps),
         "loss_type": "dapo",  # over a mask that weighs the tokens: darkroom.train.rl.rollouts.loss.weight_tokens

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from darkroom.train.rl.methods import named_method
-from darkroom.train.rl.rollouts.loss import rows_of_groups, weight_tokens, with_advantages, without_rows
+from darkroom.train.rl.rollouts.loss import rows_of_groups, weight_tokens
 
 
 @pytest.fixture
@@ -22,21 +22,31 @@ def batch():
     }
 
 
+def weighed(batch, dropped=(False,) * 4, **given):
+    return weight_tokens(batch, dropped, **{"size": 2, "longest": 3, "loss_type": "dapo", **given})
+
+
 def test_a_row_that_is_out_has_no_token_in_the_loss(batch):
-    left = without_rows(batch, [False, True, False, False])
+    left = weighed(batch, [False, True, False, False])
     assert left["tool_mask"].tolist() == [[1, 1, 1], [0, 0, 0], [1, 1, 1], [0, 1, 1]]
-    assert left["advantages"].tolist() == [0.5, 0.0, 1.0, -1.0]
-    assert weight_tokens(left, size=2, loss_type="dapo")["num_items_in_batch"] == 8
+    assert left["num_items_in_batch"] == 8
 
 
-def test_where_no_row_is_out_the_batch_is_the_same(batch):
-    assert without_rows(batch, [False] * 4) is batch
+def test_where_no_row_is_out_each_written_token_is_in_the_loss(batch):
+    assert weighed(batch)["tool_mask"].tolist() == batch["tool_mask"].tolist()
 
 
 def test_a_batch_without_observations_gets_a_mask(batch):
     del batch["tool_mask"]
-    left = without_rows(batch, [True, False, False, False])
-    assert weight_tokens(left, size=2, loss_type="dapo")["num_items_in_batch"] == 9
+    assert weighed(batch, [True, False, False, False])["num_items_in_batch"] == 9
+
+
+@pytest.mark.parametrize("loss_type", ["grpo", "group", "dapo"])
+def test_the_weights_of_a_rollout_add_up_to_one_or_more(batch, loss_type):
+    """By less TRL would not divide."""
+    rows = weighed(batch, [False, False, True, False], loss_type=loss_type)["tool_mask"].sum(1)
+    assert [row >= 1 for row in rows] == [True, True, False, True]
+    assert rows[2] == 0
 
 
 def test_chosen_groups_take_their_images_along(batch):
@@ -57,10 +67,6 @@ def test_chosen_groups_without_any_image_have_no_pixels(batch):
     batch["num_images"] = [1, 2, 0, 0]
     chosen = rows_of_groups(batch, [1], size=2)
     assert not {"pixel_values", "image_grid_thw", "num_images"} & chosen.keys()
-
-
-def test_advantages_are_replaced(batch):
-    assert with_advantages(batch, [1, 2, 3, 4])["advantages"].tolist() == [1.0, 2.0, 3.0, 4.0]
 
 
 def of_thyme(groups):
@@ -101,7 +107,7 @@ def test_the_loss_is_the_papers_on_rollouts_of_unequal_lengths(method, objective
         "advantages": torch.zeros(8),
     }
     terms = named_method(method).terms
-    batch = weight_tokens(without_rows(batch, [row == broken for row in range(8)]), size=4, loss_type=terms.loss_type)
+    batch = weighed(batch, [row == broken for row in range(8)], size=4, longest=500, loss_type=terms.loss_type)
 
     found = (losses * batch["completion_mask"] * batch["tool_mask"]).sum() / batch["num_items_in_batch"]
     rows = [losses[row][written[row] & ~seen[row]].tolist() for row in range(8)]
@@ -111,8 +117,8 @@ def test_the_loss_is_the_papers_on_rollouts_of_unequal_lengths(method, objective
 
 @pytest.mark.parametrize("loss_type", ["grpo", "group", "dapo"])
 def test_a_group_without_a_whole_rollout_is_in_no_mean(batch, loss_type):
-    alone = weight_tokens(rows_of_groups(batch, [0], size=2), size=2, loss_type=loss_type)
-    both = weight_tokens(without_rows(batch, [False, False, True, True]), size=2, loss_type=loss_type)
+    alone = weighed(rows_of_groups(batch, [0], size=2), [False] * 2, loss_type=loss_type)
+    both = weighed(batch, [False, False, True, True], loss_type=loss_type)
     assert both["num_items_in_batch"] == alone["num_items_in_batch"]
     assert both["tool_mask"][:2].tolist() == alone["tool_mask"].tolist()
     assert not both["tool_mask"][2:].any()

@@ -101,17 +101,26 @@ def test_a_batch_without_programs_has_no_executable_rate():
 
 
 def test_what_is_logged_of_groups():
-    metrics = of(RIGHT, WRONG, RIGHT, RIGHT).with_advantages(2, scale="none").group_metrics(2, keep=2)
+    metrics = of(RIGHT, WRONG, RIGHT, RIGHT).with_advantages(2, scale="none").group_metrics(2)
     assert metrics["group_std"] == [pstdev([1.5, 0.5]), 0.0]
     assert metrics["groups/no_spread"] == [0.5]
     assert metrics["groups/broken"] == [0.0]
-    assert metrics["positive_with_negative_advantage"] == [0.0]
 
 
-def test_a_right_rollout_that_is_trained_away_from_is_counted():
+def test_right_rollouts_that_are_trained_away_from_are_counted_among_the_trained():
     more = outcome("red", looked(), looked())
-    metrics = of(RIGHT, more, method="pyvision").with_advantages(2, scale="none").group_metrics(2, keep=1)
-    assert metrics["positive_with_negative_advantage"] == [0.5]
+    scores = of(RIGHT, more, BROKEN, RIGHT, method="pyvision", size=4).with_advantages(4, scale="none")
+    away = scores.trained_metrics(scores.untrained)["positive_with_negative_advantage"]
+    assert (len(away), sum(away)) == (3, 2.0)  # of 1.0, 1.2 and 1.0
+
+
+@pytest.mark.parametrize(("ranked", "away"), [(True, [0.0, 0.0]), (False, [1.0, 0.0])])
+def test_sorting_leaves_right_rollouts_with_negative_advantage_out_of_the_trained_batch(ranked, away):
+    """PyVision-RL figure 6: a group that is right with one call and with two has little spread."""
+    one, two = outcome("red", looked()), outcome("red", looked(), looked())
+    scores = of(one, two, RIGHT, WRONG, method="pyvision").with_advantages(2, scale="none")
+    groups, dropped = scores.select_groups(2, keep=1, ranked=ranked)
+    assert scores.of_groups(groups, 2).trained_metrics(dropped)["positive_with_negative_advantage"] == away
 
 
 def test_nothing_is_scored_before_the_first_batch():
