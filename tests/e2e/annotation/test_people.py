@@ -120,8 +120,13 @@ def test_pages_forms_and_messages_are_in_the_browsers_language_with_the_campaign
             blocked = person.post(f"/api/tasks/{task['id']}/annotations/", json={"result": written(" ")[1:]})
             said = "Die Frage ist leer. Zeichne mindestens einen Rahmen um das Zielobjekt."
             assert " ".join(blocked.json()["validation_errors"]["non_field_errors"]) == said
-            person.headers["Accept-Language"] = "zh-CN"
-            assert "3 个等待，今天完成 0 个" in person.get("/projects/").text
+        with http_client(started.url) as browser:
+            browser.headers["Accept-Language"] = "zh-CN"
+            assert log_in(browser, "worte@example.com", "a secret of theirs").status_code == 302
+            page = browser.get("/projects/")
+            assert "3 个等待，今天完成 0 个" in page.text
+            assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+            assert page.headers["X-Frame-Options"] == "DENY"
             [entry] = studio.blocked_submissions(len(studio.blocked_submissions(0)) - 1)
             assert entry["person"] == "worte@example.com"
         looser = campaign.model_copy(update={"max_share": 0.03})
@@ -215,7 +220,8 @@ def test_passwords_are_not_guessed_and_a_new_one_voids_the_token(
             token = studio.add_person(f"{name}@example.com", role="annotator", password=secret)["token"]
     for n in range(FREE_FAILURES):
         assert not logs_in(started.url, "guessed@example.com", f"guess {n}")
-    refused = log_in(started.url, "Guessed@example.com", secret)
+    with http_client(started.url) as browser:
+        refused = log_in(browser, "Guessed@example.com", secret)
     assert refused.status_code == 429
     assert f"Try again in {refused.headers['retry-after']} seconds" in refused.text
     assert logs_in(started.url, "bystander@example.com", secret)
@@ -225,19 +231,16 @@ def test_passwords_are_not_guessed_and_a_new_one_voids_the_token(
     assert not logs_in(started.url, "guessed@example.com", "one more slip")
     assert logs_in(started.url, "guessed@example.com", secret), "a right password ended the count"
     with http_client(started.url, token) as person:
-        page = person.get("/projects/", headers={"Accept": "text/html"})
         assert person.get("/api/current-user/whoami").status_code == 200
         words = ["annotate", "users", "password", "bystander@example.com", "--password", "another secret"]
         run_darkroom({**clean_environment, **environment}, *words)
         assert person.get("/api/current-user/whoami").status_code == 401
-    assert page.headers["X-Frame-Options"] == "DENY"
 
 
-def log_in(url: str, email: str, password: str) -> httpx.Response:
-    with http_client(url) as client:
-        client.get("/user/login/")
-        body = {"email": email, "password": password, "csrfmiddlewaretoken": client.cookies["csrftoken"]}
-        return client.post("/user/login/", data=body, headers={"Referer": url})
+def log_in(browser: httpx.Client, email: str, password: str) -> httpx.Response:
+    browser.get("/user/login/")
+    body = {"email": email, "password": password, "csrfmiddlewaretoken": browser.cookies["csrftoken"]}
+    return browser.post("/user/login/", data=body, headers={"Referer": str(browser.base_url)})
 
 
 def test_the_commands_that_a_reset_token_names_help(
