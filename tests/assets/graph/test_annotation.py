@@ -76,7 +76,7 @@ def test_the_pages_show_counts_images_and_quality(
     written, accepted = metadata(result, "annotations"), metadata(result, "accepted_annotations")
     assert (written["rows_in"], written["rows_out"], written["quarantined"]) == (2, 1, 1)
     assert (accepted["rows_in"], accepted["rows_out"]) == (1, 1)
-    assert "data:image/jpeg;base64," in str(accepted["preview"])
+    assert "data:image/webp;base64," in str(accepted["preview"])
     assert "data:image/png;base64," in str(accepted["plot_rounds"])
     people = {row.data["person"]: row.data for row in accepted["people"]}
     assert {"ann", "bob", "eve"} <= {str(address).partition("@")[0] for address in people}

@@ -74,7 +74,7 @@ def test_the_pages_show_counts_reasons_images_and_the_funnel(result: dg.ExecuteI
         metadata(result, asset) for asset in ("samples", "crop/trajectories", "crop/rejects")
     )
     assert (samples["rows_in"], samples["rows_out"], samples["quarantined"]) == (6, 5, 1)
-    assert "data:image/jpeg;base64," in str(samples["preview"])
+    assert "data:image/webp;base64," in str(samples["preview"])
     assert (trajectories["rows_in"], trajectories["rows_out"]) == (4, 4)
     assert "S0X" in str(trajectories["preview"])
     assert str(trajectories["funnel"]).count("4 (100%)") == 5, "a sample that the family does not take is no loss"
