@@ -32,7 +32,7 @@ class RoundReport:
     unpulled: list[int] = field(default_factory=list)
     """Tasks with submissions that the journal has not."""
     unheld: list[int] = field(default_factory=list)
-    """Tasks whose lock keeps them from others though nobody works on them."""
+    """Tasks that are locked by people who do not work on them."""
 
     def sentences(self) -> Iterator[str]:
         """Every difference, and what a repair does about it."""
@@ -48,7 +48,7 @@ class RoundReport:
             (self.changed, "with other data than were handed out; --repair replaces what nobody has answered"),
             (list(self.wrong_overlap), "with another number of annotations than asked for; --repair sets it"),
             (self.unpulled, "with submissions that were not received yet; the next sync or --repair receives them"),
-            (self.unheld, "locked by nobody who works on {it}; the next sync or --repair releases {it}"),
+            (self.unheld, "locked by people who do not work on {it}; the next sync or --repair releases {it}"),
             (self.foreign, "that this campaign did not hand out; remove {it} in Label Studio if nobody needs {it}"),
         ):
             if tasks:

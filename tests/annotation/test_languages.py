@@ -58,7 +58,7 @@ def test_the_table_is_whole_and_goes_into_pages_scripts_and_attributes_as_it_is(
 
 
 def test_every_marked_text_of_pages_and_scripts_and_of_forms_is_in_the_table() -> None:
-    files = [*PLUGIN.glob("*.html"), *PLUGIN.glob("*.js")]
+    files = [file for kind in ("html", "js", "css") for file in PLUGIN.glob(f"*.{kind}")]
     texts = {text for file in files for text in re.findall("⟦([^⟧]*)⟧", file.read_text(encoding="utf-8"))}
     shown = re.compile(r'(?:value|hint|placeholder|requiredMessage)="([^"]+)"')
     forms = {text for round in ROUND_FORMS for text in shown.findall(form(round))}

@@ -1,7 +1,7 @@
 """Views for staff: blocked submissions, overlaps, tasks in pages by their numbers, and accounts (``/darkroom/people``).
 
-locks     GET or POST ?project=N: tasks whose lock nobody works under: the server ended between storing a submission and
-          releasing it (an hour's wait for the next person), or the account was closed
+locks     GET or POST ?project=N: tasks with locks that are not in use: the server ended after it stored a submission
+          and before it released the task (an hour's wait for the next person), or the account was closed
 tasks     GET ?project=N&after=TASK: number, data and counts; ``next`` is the page after this one, null for the last
 changes   GET ?project=N&after=TASK&since=TIME&annotation=N&minimum=N: tasks with more annotations than ``minimum``, or
           skips, that were changed after ``since`` or have an annotation after number ``annotation``; without ``since``,
@@ -83,7 +83,7 @@ def overlaps(request: HttpRequest) -> HttpResponse:
 
 @staff_only
 def locks(request: HttpRequest) -> HttpResponse:
-    """The tasks of a project that are locked by nobody who works on them; a POST releases them."""
+    """The tasks of a project that are locked by people who do not work on them; a POST releases them."""
     answered = Annotation.objects.filter(task_id=OuterRef("task_id"), completed_by_id=OuterRef("user_id"))
     unheld = TaskLock.objects.filter(task__project_id=_number(request, "project"), expire_at__gt=now())
     unheld = unheld.filter(Q(Exists(answered)) | Q(user__is_active=False))

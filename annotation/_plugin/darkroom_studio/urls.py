@@ -7,7 +7,7 @@ people        GET lists accounts; POST {"email", "role", "password", "name"} cre
 people/remove, people/password  POST {"email"}, {"email", "password"} (staff)
 hits          GET ?after=N: submissions that validation blocked, and the number to continue from (staff)
 tasks, changes  the tasks of a project, and those with new work (staff; ``administration.py``)
-locks         tasks that are locked by nobody who works on them (staff)
+locks         tasks with locks of people who do not work on them (staff)
 overlaps      POST {"overlaps": {"<task>": <annotations that complete it>}} (staff)
 images/<sha>  an image of the store (every account)
 tasks/<n>/answer  POST {"answer"}: a checker's own answer, before the record is shown (to whom the task was given)

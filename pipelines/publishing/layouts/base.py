@@ -64,6 +64,8 @@ class ExportFacts:
     """Rows of every file, by its name."""
     n_rows: int
     n_images: int
+    most_pixels: int
+    """Of the largest image: a trainer's limit below it would shrink what rows look for."""
     reasons: Mapping[str, int]
     """Rejected rows, by reason."""
     graders: Mapping[str, int]

@@ -88,6 +88,7 @@ def write_records(dataset: ExportSource, layout: Layout, writer: RecordWriter) -
         for path, data in files.items():
             writer.image(path, data)
         grader = grader_of(row).kind if layout.of == "prompts" else ""
+        writer.most_pixels = max([writer.most_pixels, *(ref.width * ref.height for ref in refs(row))])
         writer.row(record, group=export_row.loss if layout.by_loss else "", grader=grader)
 
 
@@ -119,7 +120,8 @@ def _write(dataset: ExportSource, layout: Layout, folder: Path, inputs: str) -> 
     with RecordWriter(folder, layout, dataset.split) as writer:
         write_records(dataset, layout, writer)
     files, graders = (dict(sorted(counts.items())) for counts in (writer.n_rows, writer.graders))
-    facts = ExportFacts(dataset, files, writer.n_rows.total(), writer.n_images, dict(writer.reasons), graders)
+    counted = {"n_rows": writer.n_rows.total(), "n_images": writer.n_images, "most_pixels": writer.most_pixels}
+    facts = ExportFacts(dataset, files, reasons=dict(writer.reasons), graders=graders, **counted)
     verify_written(folder, layout, facts.files)
     for name, text in layout.extra_files(facts).items():
         (folder / name).write_text(text)

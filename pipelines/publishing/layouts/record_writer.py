@@ -45,7 +45,7 @@ class RecordWriter:
         self.n_rows: Counter[str] = Counter()
         self.reasons: Counter[str] = Counter()
         self.graders: Counter[str] = Counter()
-        self.n_images = 0
+        self.n_images = self.most_pixels = 0
 
     def __enter__(self) -> Self:
         self._rejects = self._open.enter_context((self._folder / REJECTS).open("w"))

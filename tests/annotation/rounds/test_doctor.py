@@ -35,7 +35,7 @@ def test_a_sound_campaign_has_nothing_to_say(team: Team) -> None:
 def test_a_lock_that_nobody_holds_is_named_by_the_doctor_and_released_by_repair_and_sync(team: Team) -> None:
     team.studio.unheld = [3, 9]
     said = [line for line in examine(team).sentences if line.startswith("annotate")]
-    released = "locked by nobody who works on them; the next sync or --repair releases them"
+    released = "locked by people who do not work on them; the next sync or --repair releases them"
     assert said == [f"annotate, project 1: 2 tasks {released} (3, 9)"]
     Doctor(team.journal, team.studio).repair(examine(team))
     assert examine(team).sentences == []

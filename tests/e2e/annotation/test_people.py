@@ -198,7 +198,7 @@ def test_a_lock_that_nobody_holds_is_named_and_released(server: LabelStudioServe
             names = ", ".join(lock)
             tables.execute(sa.text(f"insert into tasks_tasklock ({names}) values (:{', :'.join(lock)})"), dict(lock))
         doctor = Doctor(journal, studio)
-        said = f"annotate, project {project.project_id}: 1 task locked by nobody who works on it"
+        said = f"annotate, project {project.project_id}: 1 task locked by people who do not work on it"
         assert [line for line in doctor.examine().sentences if line.startswith(said)]
         sync.run(pool)
         assert not any("locked" in line for line in doctor.examine().sentences)

@@ -9,6 +9,7 @@ from pathlib import Path
 import datasets as hf
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
 from darkroom.pipelines.publishing.dataset_reader import MARKER, DatasetError
 from darkroom.pipelines.publishing.layouts import LAYOUTS, LayoutError
@@ -56,6 +57,15 @@ def test_the_readme_says_how_the_trainer_is_told(mixed: ExportSource, tmp_path: 
     assert str(tmp_path) not in text
     for file in made.folder.glob("train*"):
         assert f"`{file.name}`" in text
+
+
+def test_the_readme_keeps_a_trainer_from_shrinking_the_largest_image(mixed: ExportSource, tmp_path: Path) -> None:
+    made = export(mixed, LAYOUTS["llama_factory"], tmp_path / "out")
+    largest = 0
+    for path in made.folder.glob("images/*"):
+        with Image.open(path) as image:
+            largest = max(largest, image.width * image.height)
+    assert f"image_max_pixels: {largest} " in (made.folder / "README.md").read_text()
 
 
 def test_an_export_of_the_same_rows_does_nothing(mixed: ExportSource, tmp_path: Path) -> None:
