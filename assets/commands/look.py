@@ -1,6 +1,7 @@
 """``darkroom summary``, ``ui``, ``gallery`` and ``explain``: inspect what the workspace holds."""
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -88,6 +89,9 @@ def ui(
     print_line(str(folder))
     if prepare:
         return
+    signal.signal(
+        signal.SIGINT, signal.SIG_DFL
+    )  # a background job ignores it, and so Dagster would both it and SIGTERM
     # the warning is that Dagster's other command line, which wants a project's folder, comes in its place
     dagster = [sys.executable, "-W", "ignore::FutureWarning", "-m", "dagster", "dev", "-w", WORKSPACE]
     os.execve(sys.executable, [*dagster, "--host", host, "--port", str(port)], dagster_environment())

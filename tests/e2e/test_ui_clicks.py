@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import dagster as dg
@@ -37,6 +41,26 @@ def url(workspace: Workspace, small_source: SmallSource, tmp_path: Path) -> Iter
     with running([str(Path(sys.executable).with_name("darkroom")), "ui", "--port", str(port)]):
         wait_for(f"http://127.0.0.1:{port}/server_info")
         yield f"http://127.0.0.1:{port}"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_ui_that_a_script_started_in_the_background_ends_when_it_is_told_to(
+    clean_environment: dict[str, str], number: signal.Signals
+) -> None:
+    port = free_port()
+    script = f'darkroom ui --port {port} >"$DARKROOM_HOME.log" 2>&1 & echo $!; wait'
+    with subprocess.Popen(["sh", "-c", script], env=clean_environment, stdout=subprocess.PIPE, text=True) as shell:
+        assert shell.stdout is not None
+        ui = int(shell.stdout.readline())
+        try:
+            wait_for(f"http://127.0.0.1:{port}/server_info")
+            os.kill(ui, number)
+            shell.wait(timeout=120)
+        finally:
+            with suppress(ProcessLookupError):
+                os.kill(ui, signal.SIGKILL)
+    with pytest.raises(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port)):
+        pass
 
 
 @pytest.fixture
