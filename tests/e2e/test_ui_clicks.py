@@ -43,7 +43,7 @@ def url(workspace: Workspace, small_source: SmallSource, tmp_path: Path) -> Iter
         yield f"http://127.0.0.1:{port}"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.soak)])
 def test_the_ui_that_a_script_started_in_the_background_ends_when_it_is_told_to(
     clean_environment: dict[str, str], number: signal.Signals
 ) -> None:
