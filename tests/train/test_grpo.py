@@ -378,6 +378,13 @@ def test_a_group_that_cannot_be_divided_is_refused(one_sign, tiny, tmp_path):
         reinforce(one_sign, tiny, tmp_path / "out", settings_of("adaptive", generations=6))
 
 
+def test_fewer_prompts_than_a_step_takes_are_refused(one_sign, tiny, tmp_path):
+    two = settings_of("thyme", generations=2, batch_size=4, max_steps=1)
+    with pytest.raises(TrainError, match="too few prompts: 1, and a step takes 2: lower --batch-size or --accumulation"):
+        reinforce(one_sign, tiny, tmp_path / "out", two)
+    assert not (tmp_path / "out").exists()
+
+
 def test_what_is_not_given_is_the_papers():
     assert settings_of("thyme").learning_rate == 5e-7
     assert settings_of("pyvision").oversample == 2.0

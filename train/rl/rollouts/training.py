@@ -124,7 +124,9 @@ class GrpoRun:
     def _report_start(self, trainer: Any) -> None:
         if note := note_on_launch(trainer):
             self.report.line(note)
-        n_prompts = len(trainer.train_dataset)
+        n_prompts, n_step = len(trainer.train_dataset), trainer.args.generation_batch_size // self.settings.generations
+        if n_prompts < n_step:  # TRL leaves an incomplete batch out, and would train no step
+            raise TrainError(f"too few prompts: {n_prompts}, and a step takes {n_step}: lower --batch-size or --accumulation")
         self.report.line(f"{n_prompts} prompts, {self.settings.generations} rollouts each: {self.method.says}")
         if self.judges is None or self.judges.policy is None:
             self.report.line(f"no judge (--judge-url); one would be asked {self.method.wants_judge}")
