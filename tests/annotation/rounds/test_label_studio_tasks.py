@@ -70,7 +70,7 @@ def test_a_policys_record_is_a_prediction_of_the_first_round_only() -> None:
 
 
 def test_the_rule_is_said_in_the_images_own_pixels() -> None:
-    said = rules_shown(ITEM_OF_POOL, 0.05)
+    said = rules_shown(*SIZE, 0.05)
     assert "4,000 × 3,000" in said
     assert "600,000 pixels" in said
     assert "774 × 774" in said
