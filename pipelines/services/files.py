@@ -136,10 +136,6 @@ def numbered(protocol: Protocol, observation: Observation) -> tuple[str | int, .
 
 def without_marker(parts: Parts, protocol: Protocol) -> list[str | int]:
     """The parts without the tag around them, where that is the client's to write."""
-    first, *others = parts
-    if isinstance(first, str):
-        first = first.removeprefix(f"<{protocol.marker}>").removeprefix("\n")
-    *inner, last = [first, *others]
-    if isinstance(last, str):
-        last = last.removesuffix(f"</{protocol.marker}>")
-    return [part for part in (*inner, last) if part != ""]
+    tag = re.compile(rf"\A<{protocol.marker}>\n?|</{protocol.marker}>\Z")  # what code prints holds none
+    bare = (tag.sub("", part) if isinstance(part, str) else part for part in parts)
+    return [part for part in bare if part != ""]

@@ -104,12 +104,10 @@ async def _opened(sessions: Sessions, arguments: dict[str, Any]) -> CallToolResu
 
 
 def _shown(outcome: ToolOutcome, images: Sequence[str], protocol: Protocol) -> CallToolResult:
-    content: list[ContentBlock] = []
-    for part in without_marker(outcome.parts, protocol):
-        if isinstance(part, str):
-            content.append(TextContent(text=part))
-        else:
-            content.append(ImageContent(data=images[part], mime_type="image/png"))
+    content: list[ContentBlock] = [
+        TextContent(text=part) if isinstance(part, str) else ImageContent(data=images[part], mime_type="image/png")
+        for part in without_marker(outcome.parts, protocol)
+    ]
     shown = outcome.shown
     facts = {"status": outcome.observation.status, "seconds": round(shown.seconds, 4), "broken": shown.broken}
     return CallToolResult(content=content or [TextContent(text="")], structured_content=facts)
