@@ -117,7 +117,7 @@ def _call(sessions: Sessions, tool: type[SandboxTool], compression: int) -> Call
     async def call(session: str, arguments: Any, request: Request) -> Response:
         outcome = await request.scope["sent"].enter_async_context(sessions.call(session, tool.tool, arguments))
         images = request.scope["images"].add(outcome.images, compression=compression)
-        fields = {**to_row(outcome.observation), "images": images, "parts": ObservationPart.of(outcome.parts)}
+        fields = {**to_row(outcome.observation), "images": images, "parts": outcome.parts}
         fields |= {name: getattr(outcome.shown, name) for name in ("seconds", "broken", "n_over_limit")}
         result = ToolResult.model_validate(fields)
         return Response(result.model_dump_json(exclude_none=True), media_type="application/json")
