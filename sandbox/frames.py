@@ -148,12 +148,9 @@ def _rows(value: object, most: int, parse: Callable[[object, object, object], T]
     if not isinstance(value, list):
         raise ProtocolViolation("a list of the reply is missing")
     _require(len(value) <= most, "a list of the reply is too long")
-    rows: list[T] = []
-    for row in value:
-        if not isinstance(row, list) or len(row) != _CELLS:
-            raise ProtocolViolation("a row of the reply does not have three cells")
-        rows.append(parse(*row))
-    return tuple(rows)
+    is_whole = all(isinstance(row, list) and len(row) == _CELLS for row in value)
+    _require(is_whole, "a row of the reply does not have three cells")
+    return tuple(parse(*row) for row in value)
 
 
 def _frame(name: object, width: object, height: object) -> Frame:

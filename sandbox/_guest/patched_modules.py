@@ -27,9 +27,11 @@ import socket
 import sqlite3
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from importlib.machinery import ModuleSpec
+from itertools import count
 from types import ModuleType
 from typing import Any
 from urllib.parse import quote
@@ -269,19 +271,15 @@ def seed_everything(seed: int) -> None:
 
 
 _ADDRESS = re.compile(r"(?<=\bat )0x[0-9a-fA-F]{8,16}\b")
-_FIRST_ADDRESS = 0x7F0000000000
+_FIRST_ADDRESS = 0x7F0000000010
 _ADDRESS_STEP = 0x10
 
 
 class Addresses:
-    """Remembers, for one session, which address got which number."""
+    """Remembers, for one session, what each address became."""
 
     def __init__(self) -> None:
-        self._numbers: dict[int, int] = {}
+        self._settled = defaultdict[int, str](map(hex, count(_FIRST_ADDRESS, _ADDRESS_STEP)).__next__)
 
     def settle(self, text: str) -> str:
-        return _ADDRESS.sub(self._settled, text) if "at 0x" in text else text
-
-    def _settled(self, match: re.Match[str]) -> str:
-        number = self._numbers.setdefault(int(match[0], 16), len(self._numbers) + 1)
-        return hex(_FIRST_ADDRESS + _ADDRESS_STEP * number)
+        return _ADDRESS.sub(lambda match: self._settled[int(match[0], 16)], text) if "at 0x" in text else text

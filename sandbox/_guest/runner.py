@@ -138,11 +138,9 @@ class Runner:
             install_decord_alias()
 
     def _namespace(self) -> dict[str, Any]:
-        main = types.ModuleType("__main__")
-        sys.modules["__main__"] = main  # pickle and dataclasses look classes up there
+        main = sys.modules["__main__"] = types.ModuleType("__main__")  # pickle and dataclasses look classes up there
         names = vars(main)
-        names |= {"__builtins__": builtins, "display": self._images.display}
-        names |= patched_modules.PREPARED
+        names |= {"__builtins__": builtins, "display": self._images.display, **patched_modules.PREPARED}
         names |= paths_of(self._inputs.images)
         names |= names_of_videos(self._inputs.video_paths, max_pixels=self.limits.max_pixels)
         return names

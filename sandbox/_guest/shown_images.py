@@ -110,10 +110,9 @@ class ShownImages:
 
     def _show_all(self, *_args: Any, **_options: Any) -> None:
         """Show all that is open, and again what an earlier call has made and this one changed."""
-        n_open = len(plt.get_fignums())
-        figures = self._closed_figures()
-        for place, figure in enumerate(figures):
-            if place >= len(figures) - n_open or (figure.stale and len(figure.get_children()) > 1):
+        opened = list(map(plt.figure, plt.get_fignums()))
+        for figure in self._closed_figures():
+            if figure in opened or (figure.stale and len(figure.get_children()) > 1):
                 self._draw(figure)
 
     def _closed_figures(self) -> list[Figure]:

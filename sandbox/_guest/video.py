@@ -10,7 +10,6 @@ times, audio, `VideoLoader`, other bridges. A file is opened at its first use, w
 
 import operator
 import os
-from collections.abc import Iterator
 from functools import cached_property
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -85,9 +84,6 @@ class VideoReader:
             return self.get_batch(index)
         self.seek_accurate(self._checked(operator.index(index)))
         return self.next()
-
-    def __iter__(self) -> Iterator[NDArray]:
-        return (self[number] for number in range(len(self)))
 
     def next(self) -> NDArray:
         """The frame at the position. Raises StopIteration at the end."""
