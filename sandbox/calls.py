@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from PIL import Image
 
@@ -51,15 +51,15 @@ class Observation:
     session usable, unless it is `broken`. `killed`: its process is gone. `protocol`: what it sent is no reply."""
 
     status: Status
-    text: str
+    text: str = ""
     """Standard output and error, in order, cut in the middle; protocol tags in it are neutralised."""
-    images: tuple[ShownImage, ...]
-    error: str | None
+    images: tuple[ShownImage, ...] = ()
+    error: str | None = None
     """`Type: message (line N: the line)`"""
-    seconds: float
+    seconds: float = 0.0
     """By the wall clock, without the wait for a slot."""
-    edits: tuple[Edit, ...]
-    artefacts: tuple[Artefact, ...]
+    edits: tuple[Edit, ...] = ()
+    artefacts: tuple[Artefact, ...] = ()
     broken: bool = False
     """The session is gone with its state: its rollout cannot go on (PyVision-RL §3.3 leaves such rollouts out)."""
     n_over_limit: int = 0
@@ -137,7 +137,7 @@ class Meter:
         self._lock = threading.Lock()  # guards every number below: calls end in many threads
         self._statuses: Counter[str] = Counter()
         self._counts = dict.fromkeys(("broken", "running", "waiting", "trees_started"), 0)
-        self._calls, self._queue, self._spawns = _Seconds(), _Seconds(), _Seconds()
+        self._seconds = {name: _Seconds() for name in ("call_seconds", "queue_seconds", "spawn_seconds")}
 
     def count(self, name: Literal["broken", "running", "waiting", "trees_started"], change: int = 1) -> None:
         with self._lock:
@@ -152,34 +152,28 @@ class Meter:
         finally:
             self.count(name, -1)
 
-    def queued(self, seconds: float) -> None:
+    def took(self, name: Literal["queue_seconds", "spawn_seconds"], seconds: float) -> None:
         with self._lock:
-            self._queue.add(seconds)
+            self._seconds[name].add(seconds)
 
     def ended(self, observation: Observation) -> None:
         with self._lock:
             self._statuses[observation.status] += 1
-            self._calls.add(observation.seconds)
-
-    def spawned(self, seconds: float) -> None:
-        with self._lock:
-            self._spawns.add(seconds)
+            self._seconds["call_seconds"].add(observation.seconds)
 
     def snapshot(self, *, pids: Sequence[int], **alive: int) -> PoolStats:
         """``alive``: ``sessions``, ``spares`` and ``groups``."""
         memory = proportional_mb(pids)
         with self._lock:
+            counted: dict[str, Any] = {**self._counts, **alive}
+            counted |= {name: seconds.spread() for name, seconds in self._seconds.items()}
             return PoolStats(
-                calls=sum(self._statuses.values()),
+                calls=self._statuses.total(),
                 statuses=dict(self._statuses),
-                call_seconds=self._calls.spread(),
-                queue_seconds=self._queue.spread(),
-                spawn_seconds=self._spawns.spread(),
-                sessions_started=self._spawns.spread().n,
+                sessions_started=counted["spawn_seconds"].n,
                 processes=len(pids),
                 memory_mb=memory,
-                **self._counts,
-                **alive,
+                **counted,
             )
 
 

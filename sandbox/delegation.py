@@ -5,6 +5,7 @@ Without a name a folder is taken only if it is the parent of this process's own 
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
@@ -112,6 +113,4 @@ def _read(path: str) -> str:
 
 def _unescape(field: str) -> str:
     """The kernel writes blanks as octal numbers."""
-    for character in " \t\n\\":
-        field = field.replace(f"\\{ord(character):03o}", character)
-    return field
+    return re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), field)

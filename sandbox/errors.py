@@ -5,7 +5,6 @@ import os
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar, Literal, cast, get_args
@@ -99,19 +98,14 @@ CGROUP_VARIABLE = "DARKROOM_SANDBOX_CGROUP"
 DELEGATED_CGROUPS = "delegated cgroups"
 FULL_TIER_ONLY = frozenset({"user namespaces", "mount namespaces", "pid, network, ipc, uts and cgroup namespaces"})
 LIBRARIES_OF_EXTRAS = "libraries of extras"
+_REMEDIES: dict[str, str] = tomllib.loads(Path(__file__).with_name("remedies.toml").read_text(encoding="utf-8"))
 OPTIONAL = frozenset({DELEGATED_CGROUPS, LIBRARIES_OF_EXTRAS})
 """Used where they are there; no tier needs them."""
 
 
 def remedy(lack: str, *, otherwise: str = "a working start") -> str:
     """Tell what helps where a protection is missing, or this machine has too little (by the error number's name)."""
-    remedies = _remedies()
-    return remedies.get(lack, remedies[otherwise]).format_map(remedies)
-
-
-@cache
-def _remedies() -> dict[str, str]:
-    return tomllib.loads(Path(__file__).with_name("remedies.toml").read_text(encoding="utf-8"))
+    return _REMEDIES.get(lack, _REMEDIES[otherwise]).format_map(_REMEDIES)
 
 
 def advice(protection: str, reason: str, tier: Tier) -> str:

@@ -20,7 +20,6 @@ import select
 import socket
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import NamedTuple, TypeVar, cast
 
 from darkroom.sandbox._guest.differences import (
@@ -33,7 +32,7 @@ from darkroom.sandbox._guest.differences import (
     apply_difference,
 )
 from darkroom.sandbox._guest.messages import HEADER
-from darkroom.sandbox.calls import STATUSES, Artefact, Edit, Status
+from darkroom.sandbox.calls import STATUSES, Artefact, Edit, Observation, Status
 from darkroom.sandbox.errors import ProtocolViolation
 from darkroom.sandbox.limits import Limits
 from darkroom.sandbox.neutral import UNSEEN, neutralise
@@ -69,19 +68,6 @@ class Frame(NamedTuple):
     @property
     def n_bytes(self) -> int:
         return self.width * self.height * _BYTES_PER_PIXEL
-
-
-@dataclass(frozen=True)
-class Reply:
-    """A reply whose every field was checked; the pixels are still to be read."""
-
-    status: Status
-    text: str
-    error: str | None
-    edits: tuple[Edit, ...]
-    images: tuple[Frame, ...]
-    artefacts: tuple[Artefact, ...]
-    n_over_limit: int
 
 
 def encode_request(nonce: int, code: str) -> bytes:
@@ -136,37 +122,35 @@ def _has_more_values(payload: bytes, most: int) -> bool:
     return sum(map(bare.count, (b",", b"[", b"{"))) > most
 
 
-def parse_reply(payload: bytes, limits: Limits, code: str = "") -> Reply:
-    """Check every field of a reply to this code. Raises ProtocolViolation."""
+def parse_reply(payload: bytes, limits: Limits, code: str = "") -> tuple[Observation, tuple[Frame, ...]]:
+    """Check every field of a reply to this code; the pixels of its images are still to be read. Raises
+    ProtocolViolation."""
     fields = parse_json(payload, max_values=_max_values(limits))
     status = _text(fields.get("status"), 16)
     _require(status in _GUEST_STATUSES, "the reply has an unknown status")
     error = fields.get("error")
-    images = _rows(fields.get("images"), limits.max_images, _frame)
-    n_bytes = [image.n_bytes for image in images]
+    frames = _rows(fields.get("images"), limits.max_images, _frame)
+    n_bytes = [frame.n_bytes for frame in frames]
     _require(sum(n_bytes) <= limits.reply_mb << 20, "the images of the reply are too large")
     _require(max(n_bytes, default=0) <= limits.max_pixels * _BYTES_PER_PIXEL, "an image of the reply is too large")
-    return Reply(
+    observation = Observation(
         status=cast(Status, status),
         text=_shown(fields.get("text"), 2 * limits.output_chars + 256),
         error=None if error is None else _shown(error, _MAX_ERROR),
         edits=_rows(fields.get("edits"), MAX_EDITS, _Edits(code)),
-        images=images,
         artefacts=_rows(fields.get("artefacts"), limits.files, _artefact),
         n_over_limit=_count(fields.get("n_over_limit", 0), 0, _MAX_OVER_LIMIT),
     )
+    return observation, frames
 
 
 def _rows(value: object, most: int, parse: Callable[[object, object, object], T]) -> tuple[T, ...]:
     if not isinstance(value, list):
         raise ProtocolViolation("a list of the reply is missing")
     _require(len(value) <= most, "a list of the reply is too long")
-    rows: list[T] = []
-    for row in value:
-        if not isinstance(row, list) or len(row) != _CELLS:
-            raise ProtocolViolation("a row of the reply does not have three cells")
-        rows.append(parse(*row))
-    return tuple(rows)
+    is_whole = all(isinstance(row, list) and len(row) == _CELLS for row in value)
+    _require(is_whole, "a row of the reply does not have three cells")
+    return tuple(parse(*row) for row in value)
 
 
 def _frame(name: object, width: object, height: object) -> Frame:

@@ -124,7 +124,7 @@ class Group(Closing):
             if self._closed:  # while it was being started
                 raise SandboxClosed("the group is closed")
             unless_admitted.pop_all()
-        self._terms.meter.spawned(time.monotonic() - started)
+        self._terms.meter.took("spawn_seconds", time.monotonic() - started)
         return session
 
     def _has_ended(self) -> bool:

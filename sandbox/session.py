@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -123,7 +123,7 @@ class Session(Closing):
         with self._lock:
             with meter.counting("waiting"):
                 turn = self._terms.slots.wait(self._is_over)
-            meter.queued(time.monotonic() - called_at)
+            meter.took("queue_seconds", time.monotonic() - called_at)
             with meter.counting("running"):
                 try:
                     observation = self._observe(code, turn)
@@ -196,7 +196,7 @@ class Session(Closing):
     def _observe(self, code: str, turn: Turn) -> Observation:
         started = time.monotonic()
         if self._is_over():
-            return _lost("killed", f"SessionEnded: {self._ended or 'it was closed'}", 0.0)
+            return Observation("killed", error=f"SessionEnded: {self._ended or 'it was closed'}", broken=True)
         try:
             observation = self._exchange(code, started, turn)
         except Starved:
@@ -219,16 +219,16 @@ class Session(Closing):
         nonce = secrets.randbits(64)
         request = encode_request(nonce, code)
         if len(request) > MAX_CODE_BYTES:
-            return _lost("blocked", f"ValueError: the code is larger than {MAX_CODE_BYTES} bytes", 0.0, broken=False)
+            return Observation("blocked", error=f"ValueError: the code is larger than {MAX_CODE_BYTES} bytes")
         self._channel.expect_silence()
         deadline = Deadline(self._clock, self._limits, lambda: self._signal(INTERRUPT), turn.note)
         self._signal(signal.SIGCONT)
         self._channel.send(request, deadline)
         payload = self._channel.read_frame(nonce, reply_cap(self._limits), deadline)
-        reply = parse_reply(payload, self._limits, code)
-        pixels = self._window.read([(frame.width, frame.height) for frame in reply.images])
-        images = tuple(ShownImage(image, frame.name) for image, frame in zip(pixels, reply.images, strict=True))
-        return Observation(**vars(reply) | {"images": images, "seconds": time.monotonic() - started})
+        observation, frames = parse_reply(payload, self._limits, code)
+        pixels = self._window.read([(frame.width, frame.height) for frame in frames])
+        images = tuple(ShownImage(image, frame.name) for image, frame in zip(pixels, frames, strict=True))
+        return replace(observation, images=images, seconds=time.monotonic() - started)
 
     def _signal(self, number: int) -> None:
         with self._pidfd_lock, suppress(ProcessLookupError):
@@ -248,10 +248,4 @@ class Session(Closing):
             self._terms.meter.count("broken")
         self._ended = f"the session ended earlier ({error})"
         self.close()
-        return _lost(status, error, seconds)
-
-
-def _lost(status: Status, error: str, seconds: float, *, broken: bool = True) -> Observation:
-    return Observation(
-        status=status, text="", images=(), error=error, seconds=seconds, edits=(), artefacts=(), broken=broken
-    )
+        return Observation(status, error=error, seconds=seconds, broken=True)

@@ -8,7 +8,8 @@ import secrets
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal, Self
+from itertools import count
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pybase64
@@ -19,12 +20,10 @@ from darkroom.pipelines.models.messages import Text
 from darkroom.pipelines.models.protocols import Protocol
 from darkroom.pipelines.records import Observation
 
-_RGB = 2
 _STRIP = 3 << 18
 """Bytes of pixels that are encoded at once."""
 SMALL_PIXELS = 200_000
 """They take less time than the way to a thread."""
-_TOP = struct.Struct(">IIBBBBB")
 
 
 def decoded(value: Any) -> bytes:
@@ -46,7 +45,7 @@ EncodedFile = Annotated[bytes, BeforeValidator(decoded, json_schema_input_type=s
 def png(image: Image.Image, *, compression: int = 0) -> Iterator[bytes]:
     """The pixels of an RGB image as a PNG, strip by strip. ``compression``: 0 (none) to 9, zlib's levels."""
     width, height = image.size
-    yield b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", _TOP.pack(width, height, 8, _RGB, 0, 0, 0))
+    yield b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))  # 2: RGB
     squeezed, n_rows = zlib.compressobj(compression), max(1, _STRIP // (3 * width))
     for top in range(0, height, n_rows):
         strip = image if n_rows >= height else image.crop((0, top, width, min(top + n_rows, height)))
@@ -110,10 +109,6 @@ WholeText = Annotated[str, AfterValidator(_whole)]
 """Text that an answer or a ledger can hold: without half of a pair of surrogates."""
 
 
-Parts = Sequence[str | int]
-"""Texts, and numbers of the observation's images, from 0."""
-
-
 class ObservationPart(BaseModel):
     """A piece of what a model reads: text, or the number of an image in ``images``, counted from 0."""
 
@@ -121,25 +116,13 @@ class ObservationPart(BaseModel):
     text: str | None = None
     image: int | None = None
 
-    @classmethod
-    def of(cls, parts: Parts) -> list[Self]:
-        return [
-            cls(type="text", text=part) if isinstance(part, str) else cls(type="image", image=part) for part in parts
-        ]
 
-
-def numbered(protocol: Protocol, observation: Observation) -> tuple[str | int, ...]:
-    """Number the images of an observation as a protocol writes it, tag included."""
-    numbers: Iterator[int] = iter(range(len(observation.images)))
-    return tuple(part.text if isinstance(part, Text) else next(numbers) for part in protocol.wrap(observation))
-
-
-def without_marker(parts: Parts, protocol: Protocol) -> list[str | int]:
-    """The parts without the tag around them, where that is the client's to write."""
-    first, *others = parts
-    if isinstance(first, str):
-        first = first.removeprefix(f"<{protocol.marker}>").removeprefix("\n")
-    *inner, last = [first, *others]
-    if isinstance(last, str):
-        last = last.removesuffix(f"</{protocol.marker}>")
-    return [part for part in (*inner, last) if part != ""]
+def numbered(protocol: Protocol, observation: Observation) -> list[ObservationPart]:
+    """An observation as a protocol writes it, tag included."""
+    numbers = count()
+    return [
+        ObservationPart(type="text", text=part.text)
+        if isinstance(part, Text)
+        else ObservationPart(type="image", image=next(numbers))
+        for part in protocol.wrap(observation)
+    ]

@@ -1,7 +1,6 @@
 """The service's HTTP application: sessions as JSON with an OpenAPI page (``/docs``), MCP, metrics."""
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,13 +8,14 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from mcp.server.stdio import stdio_server
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from pydantic import BaseModel
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.routing import Route
+from starlette.types import ASGIApp
 
-from darkroom.pipelines.records import to_row
+from darkroom.pipelines.records import Edit, to_row
 from darkroom.pipelines.services import LOOPBACK
 from darkroom.pipelines.services.files import ObservationPart
 from darkroom.pipelines.services.listening import guarded, listen, speak_json
@@ -25,8 +25,6 @@ from darkroom.pipelines.services.tools import TOOLS, SandboxTool, description
 from darkroom.pipelines.storage.stage_runs import code_version
 from darkroom.sandbox.metrics import PoolCollector
 
-_MCP_PATH = re.compile(r"(?:/sessions/(?P<session>[\w-]+))?/mcp")
-
 
 class SessionOpened(BaseModel):
     """A session."""
@@ -34,14 +32,6 @@ class SessionOpened(BaseModel):
     session: str
     tools: list[str]
     mcp: str
-
-
-class AppliedEdit(BaseModel):
-    """A trivial mistake that the sandbox mended before it ran the code."""
-
-    kind: str
-    before: str
-    after: str
 
 
 class ToolResult(BaseModel):
@@ -53,7 +43,7 @@ class ToolResult(BaseModel):
     error: str | None = None
     images: list[str]
     parts: list[ObservationPart]
-    edits: list[AppliedEdit]
+    edits: tuple[Edit, ...]
     seconds: float
     broken: bool
     n_over_limit: int
@@ -82,8 +72,9 @@ def service(
     app = FastAPI(title="Darkroom: the sandbox", version=code_version(), lifespan=lifespan)
     speak_json(app)
     _routes(app, sessions, compression)
-    app_and_mcp = _WithMcp(app, mcp.handle_request)
-    return guarded(app_and_mcp, host=host, token=token, most_mb=most_mb, with_images=("/sessions", "/mcp"))
+    for path in ("/mcp", "/sessions/{session}/mcp"):  # no GET: on its stream nothing would ever come
+        app.router.routes.append(Route(path, StreamableHTTPASGIApp(mcp), methods=["POST"]))
+    return guarded(app, host=host, token=token, most_mb=most_mb, with_images=("/sessions", "/mcp"))
 
 
 def _routes(app: FastAPI, sessions: Sessions, compression: int) -> None:
@@ -126,7 +117,7 @@ def _call(sessions: Sessions, tool: type[SandboxTool], compression: int) -> Call
     async def call(session: str, arguments: Any, request: Request) -> Response:
         outcome = await request.scope["sent"].enter_async_context(sessions.call(session, tool.tool, arguments))
         images = request.scope["images"].add(outcome.images, compression=compression)
-        fields = {**to_row(outcome.observation), "images": images, "parts": ObservationPart.of(outcome.parts)}
+        fields = {**to_row(outcome.observation), "images": images, "parts": outcome.parts}
         fields |= {name: getattr(outcome.shown, name) for name in ("seconds", "broken", "n_over_limit")}
         result = ToolResult.model_validate(fields)
         return Response(result.model_dump_json(exclude_none=True), media_type="application/json")
@@ -134,23 +125,6 @@ def _call(sessions: Sessions, tool: type[SandboxTool], compression: int) -> Call
     call.__name__ = tool.tool
     call.__annotations__["arguments"] = tool
     return call
-
-
-class _WithMcp:
-    """Hands requests of MCP on before FastAPI looks at them: its clients read no other refusals than MCP's."""
-
-    def __init__(self, app: ASGIApp, mcp: ASGIApp) -> None:
-        self._app, self._mcp = app, mcp
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if (match := _MCP_PATH.fullmatch(scope["path"]) if scope["type"] == "http" else None) is None:
-            await self._app(scope, receive, send)
-        elif scope["method"] == "GET":  # a stream that stays open, on which nothing would ever come
-            await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
-        else:
-            if match["session"]:
-                scope["path_params"] = {"session": match["session"]}
-            await self._mcp(scope, receive, send)
 
 
 def over_http(sessions: Sessions, host: str, port: int, token: str, *, most_mb: int, compression: int) -> None:

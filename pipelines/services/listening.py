@@ -49,7 +49,8 @@ def refusal(error: ServiceError) -> Response:
 
 def _answered(_: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):  # a path or a method that there is not
-        return JSONResponse({"error": {"type": "invalid_request", "message": error.detail}}, error.status_code)
+        told = {"error": {"type": "invalid_request", "message": error.detail}}
+        return JSONResponse(told, error.status_code, error.headers)
     refused = invalid(error) if isinstance(error, RequestValidationError) else error
     assert isinstance(refused, ServiceError)
     return refusal(refused)

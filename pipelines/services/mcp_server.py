@@ -6,6 +6,7 @@ session is known: the tools have no other arguments than a model should see.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -27,7 +28,7 @@ from pydantic import ValidationError
 
 from darkroom.pipelines.models.protocols import PROTOCOLS, Protocol
 from darkroom.pipelines.services.errors import ServiceError, invalid
-from darkroom.pipelines.services.files import encoded, without_marker
+from darkroom.pipelines.services.files import encoded
 from darkroom.pipelines.services.sessions import OpenRequest, Sessions, ToolOutcome
 from darkroom.pipelines.services.tools import TOOLS, SandboxTool, description, no_tool
 from darkroom.pipelines.storage.stage_runs import code_version
@@ -104,12 +105,13 @@ async def _opened(sessions: Sessions, arguments: dict[str, Any]) -> CallToolResu
 
 
 def _shown(outcome: ToolOutcome, images: Sequence[str], protocol: Protocol) -> CallToolResult:
+    tag = re.compile(rf"\A<{protocol.marker}>\n?|</{protocol.marker}>\Z")  # the client's to write; code prints none
     content: list[ContentBlock] = []
-    for part in without_marker(outcome.parts, protocol):
-        if isinstance(part, str):
-            content.append(TextContent(text=part))
-        else:
-            content.append(ImageContent(data=images[part], mime_type="image/png"))
+    for part in outcome.parts:
+        if part.image is not None:
+            content.append(ImageContent(data=images[part.image], mime_type="image/png"))
+        elif text := tag.sub("", part.text or ""):
+            content.append(TextContent(text=text))
     shown = outcome.shown
     facts = {"status": outcome.observation.status, "seconds": round(shown.seconds, 4), "broken": shown.broken}
     return CallToolResult(content=content or [TextContent(text="")], structured_content=facts)

@@ -18,7 +18,7 @@ from darkroom.pipelines.models.messages import observed
 from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.records import ImageRef, Observation
 from darkroom.pipelines.services.errors import Kind, ServiceError, invalid
-from darkroom.pipelines.services.files import EncodedFile, numbered
+from darkroom.pipelines.services.files import EncodedFile, ObservationPart, numbered
 from darkroom.pipelines.services.tools import SandboxTool, Size, tool_of, tools_for
 
 
@@ -125,11 +125,11 @@ class OpenRequest(BaseModel, extra="forbid", use_attribute_docstrings=True):
 
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
-    """The record, the pixels of its images, and the texts and images (by number) that the protocol makes of it."""
+    """The record, the pixels of its images, and the parts that the protocol makes of it."""
 
     observation: Observation
     images: tuple[Image.Image, ...]
-    parts: tuple[str | int, ...]
+    parts: list[ObservationPart]
     shown: sandbox.Observation
     """As the sandbox gave it."""
 

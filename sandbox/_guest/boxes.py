@@ -48,7 +48,6 @@ _SIDES = 4
 _CHANNELS = (1, 3, 4)
 _FARTHEST = 2**53
 """Sides beyond count as this one: infinity has no whole number, and texts stay short."""
-_PATCHED = ("crop", "resize")
 
 
 class Repairs:
@@ -56,7 +55,6 @@ class Repairs:
 
     def __init__(self, *, enabled: bool) -> None:
         self._enabled = enabled
-        self._plain: dict[str, Any] = {}
         self.begin()
 
     def begin(self) -> None:
@@ -72,12 +70,10 @@ class Repairs:
         return self._recorded + more
 
     def install(self) -> None:
-        """Take the place of `Image.crop` and `Image.resize`; once per session, undone by `uninstall`."""
-        if not self._enabled or self._plain:
+        """Take the place of `Image.crop` and `Image.resize`; once per process."""
+        if not self._enabled:
             return
-        self._plain = {name: getattr(Image.Image, name) for name in _PATCHED}
-        plain_crop, plain_resize = self._plain.values()
-        fitted = self._fitted
+        plain_crop, plain_resize, fitted = Image.Image.crop, Image.Image.resize, self._fitted
 
         @functools.wraps(plain_crop)
         def crop(self: Image.Image, box: Any = None) -> Any:
@@ -97,16 +93,9 @@ class Repairs:
         setattr(Image.Image, "resize", resize)  # noqa: B010
         setattr(builtins, _SLICED, lambda thing: _Sliced(thing, self) if type(thing) is np.ndarray else thing)
 
-    def uninstall(self) -> None:
-        if self._plain:
-            for name, method in self._plain.items():
-                setattr(Image.Image, name, method)
-            delattr(builtins, _SLICED)
-            self._plain = {}
-
     def instrument(self, tree: ast.Module) -> ast.Module:
         """The tree itself, with its slices prepared in place; new nodes have the places of the old ones."""
-        for node in _slices(tree) if self._plain else ():
+        for node in _slices(tree) if self._enabled else ():
             helper = ast.copy_location(ast.Name(_SLICED, ast.Load()), node.value)
             node.value = ast.copy_location(ast.Call(helper, [node.value], []), node.value)
         return tree

@@ -137,9 +137,8 @@ def _mended(code: str) -> list[SourceEdit] | None:
     """The edits after which the code parses: none where it does already; None where nothing helps."""
     edits: list[SourceEdit] = []
     for step in _CHARACTERS:
-        if source_layout.parses(_last(edits, code)):
-            return edits
-        edits += _applied(_last(edits, code), step)
+        if not source_layout.parses(inner := _last(edits, code)):
+            edits += _applied(inner, step)
     inner = _last(edits, code)
     if source_layout.parses(inner):
         return edits
@@ -174,12 +173,10 @@ def _drop_invisible(code: str) -> str:
     return "".join(parts)
 
 
-_STRIP_TAGS = Step("strip_tag", source_layout.strip_tags)
-_STRIP_FENCE = Step("strip_fence", source_layout.strip_fence)
 _WRAPPINGS = (
-    _STRIP_TAGS,
+    Step("strip_tag", source_layout.strip_tags),
     Step("strip_prose", source_layout.strip_prose),
-    _STRIP_FENCE,
+    Step("strip_fence", source_layout.strip_fence),
     Step("strip_prompts", source_layout.strip_prompts),
     Step("notebook", call_notebook),
 )

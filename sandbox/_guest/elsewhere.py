@@ -40,8 +40,7 @@ FOLDERS = ("/mnt/data", "/content", "/output", "/outputs", "/kaggle/working", "/
 _IMAGE = ("image", "img", "input_image", "original_image", "pil_image")
 _PATH = ("img_path", "image_file", "input_path", "input_image_path", "image_filename")
 _IMAGES, _PATHS = ("images", "imgs", "image_list", "input_images"), ("image_paths", "img_paths", "image_files")
-_LENDABLE = {*_IMAGE, *_PATH, *_IMAGES, *_PATHS}
-_LENT = re.compile(rf"\b(?:{'|'.join(sorted(_LENDABLE))})\b")
+_LENT = re.compile(rf"\b(?:{'|'.join((*_IMAGE, *_PATH, *_IMAGES, *_PATHS))})\b")
 _COMMON_FILE = re.compile(
     r"(?:(?:input|test|original|uploaded|source|user|sample|my|the)[ _-]?)?"
     r"(?:image|img|photo|picture|pic|input)[ _-]?\d{0,3}\.(?:jpe?g|png|bmp|webp)",
@@ -63,8 +62,6 @@ def lent_names(nodes: Sequence[ast.AST], code: str, names: Mapping[str, Any], pa
     if not paths or not _LENT.search(code):
         return {}
     used = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    if used.intersection(_LENDABLE) <= names.keys():
-        return {}
     used -= {*names, *_bound(nodes)}
     lent: dict[str, Any] = {name: [Image.open(path) for path in paths] for name in used.intersection(_IMAGES)}
     lent |= {name: list(paths) for name in used.intersection(_PATHS)}
@@ -158,9 +155,8 @@ def install(display: Any, *, has_images: bool) -> None:
     os.listdir = listed
     Image.register_save("JPG", Image.SAVE["JPEG"])
     Image.register_save("TIF", Image.SAVE["TIFF"])
-    for name in ("selectROI", "selectROIs"):
-        setattr(cv2, name, choose)
-    for name, function in {**dict.fromkeys(_WINDOWS, wait), "imshow": imshow}.items():
+    windows = {**dict.fromkeys(_WINDOWS, wait), "imshow": imshow, "selectROI": choose, "selectROIs": choose}
+    for name, function in windows.items():
         setattr(cv2, name, function)
     matplotlib.use = plt.switch_backend = wait  # type: ignore[assignment]  # Agg draws all that is shown or saved
     provide("google", {}, colab={"patches": make_module("google.colab.patches", {"cv2_imshow": partial(imshow, None)})})

@@ -6,6 +6,7 @@ nearest one, with a note. Text of which a face lacks a character is drawn by Dar
 """
 
 import os
+import re
 from functools import cache
 from typing import Any
 
@@ -78,17 +79,12 @@ def _there(font: Any) -> Any:
 def _nearest(name: str) -> str:
     """The file of DejaVu that is most like the named one."""
     lower = name.lower()
-    is_bold, is_slanted = _has(lower, "bold", "bd.", "black", "heavy"), _has(lower, "italic", "oblique")
-    if _has(lower, "mono", "cour", "consol"):
-        face = "SansMono"
-    else:
-        face = "Serif" if _has(lower, "times", "serif", "georgia", "roman") and "sans" not in lower else "Sans"
-    style = "Bold" * is_bold + ("Italic" if face == "Serif" else "Oblique") * is_slanted
+    face = "Serif" if re.search("times|serif|georgia|roman", lower) and "sans" not in lower else "Sans"
+    face = "SansMono" if re.search("mono|cour|consol", lower) else face
+    style = "Bold" if re.search(r"bold|bd\.|black|heavy", lower) else ""
+    if re.search("italic|oblique", lower):
+        style += "Italic" if face == "Serif" else "Oblique"
     return f"{_DEJAVU}{face}{'-' * bool(style)}{style}.ttf"
-
-
-def _has(name: str, *parts: str) -> bool:
-    return any(part in name for part in parts)
 
 
 def _drawn_by_a_face_that_can(method: Any) -> Any:

@@ -13,6 +13,7 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from multiprocessing import context, dummy
 from typing import Any
 
@@ -90,11 +91,8 @@ class Queue(queue.Queue[Any]):
     join_thread = cancel_join_thread = close
 
 
-class Manager:
+class Manager(AbstractContextManager["Manager"]):
     """Manager whose lists, dicts, queues and locks are ordinary ones."""
-
-    def __enter__(self) -> "Manager":
-        return self
 
     def __exit__(self, *_: object) -> None:
         pass

@@ -14,14 +14,11 @@ Memory addresses in what the code printed differ from run to run: `<… object a
 always the same.
 """
 
-import base64
 import builtins
 import errno
 import importlib
 import importlib.util
 import io
-import json
-import math
 import os
 import random
 import re
@@ -30,21 +27,24 @@ import socket
 import sqlite3
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from importlib.machinery import ModuleSpec
+from itertools import count
 from types import ModuleType
 from typing import Any
 from urllib.parse import quote
 
 import autopep8
 import cv2
-import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 from PIL import Image
 
 from darkroom.sandbox._guest.notebook import Notebook
 
+_GIVEN = "base64 cv2 io json math matplotlib numpy os random re"
 _IMPORTED = """
 asyncio numpy.random numpy.linalg numpy.fft sympy
 PIL.ImageDraw PIL.ImageFilter PIL.ImageEnhance PIL.ImageOps PIL.ImageFont
@@ -54,16 +54,8 @@ skimage.segmentation skimage.feature skimage.draw skimage.util skimage.metrics
 itertools collections statistics fractions decimal datetime shutil glob pathlib base64 time string functools tempfile
 xml.etree.ElementTree
 """
-PREPARED: dict[str, Any] = {"np": np, "numpy": np, "cv2": cv2, "plt": plt, "Image": Image, "os": os, "math": math}
-PREPARED |= {
-    "get_ipython": Notebook,
-    "random": random,
-    "re": re,
-    "json": json,
-    "io": io,
-    "base64": base64,
-    "matplotlib": matplotlib,
-}
+PREPARED: dict[str, Any] = {"np": np, "plt": plt, "Image": Image, "get_ipython": Notebook}
+PREPARED |= {name: importlib.import_module(name) for name in _GIVEN.split()}
 """The modules that the code finds without importing them."""
 
 
@@ -116,7 +108,7 @@ def _nothing(*_: Any, **_options: Any) -> None:
     pass
 
 
-class Bar:
+class Bar(AbstractContextManager["Bar", None]):
     """A progress bar that shows nothing: iterates, and takes every method that sets something."""
 
     def __init__(
@@ -132,12 +124,6 @@ class Bar:
     def __len__(self) -> int:
         return self.total if self.total is not None else len(self.iterable)  # type: ignore[arg-type]  # as tqdm's
 
-    def __enter__(self) -> "Bar":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
     def update(self, n: int = 1) -> None:
         self.n += n
 
@@ -145,6 +131,7 @@ class Bar:
     def write(text: str, file: Any = None, end: str = "\n", **_: Any) -> None:
         print(text, file=file, end=end)
 
+    __exit__ = _nothing
     set_description = set_description_str = set_postfix = set_postfix_str = refresh = reset = clear = close = _nothing
 
 
@@ -284,19 +271,15 @@ def seed_everything(seed: int) -> None:
 
 
 _ADDRESS = re.compile(r"(?<=\bat )0x[0-9a-fA-F]{8,16}\b")
-_FIRST_ADDRESS = 0x7F0000000000
+_FIRST_ADDRESS = 0x7F0000000010
 _ADDRESS_STEP = 0x10
 
 
 class Addresses:
-    """Remembers, for one session, which address got which number."""
+    """Remembers, for one session, what each address became."""
 
     def __init__(self) -> None:
-        self._numbers: dict[int, int] = {}
+        self._settled = defaultdict[int, str](map(hex, count(_FIRST_ADDRESS, _ADDRESS_STEP)).__next__)
 
     def settle(self, text: str) -> str:
-        return _ADDRESS.sub(self._settled, text) if "at 0x" in text else text
-
-    def _settled(self, match: re.Match[str]) -> str:
-        number = self._numbers.setdefault(int(match[0], 16), len(self._numbers) + 1)
-        return hex(_FIRST_ADDRESS + _ADDRESS_STEP * number)
+        return _ADDRESS.sub(lambda match: self._settled[int(match[0], 16)], text) if "at 0x" in text else text

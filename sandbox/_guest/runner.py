@@ -138,11 +138,9 @@ class Runner:
             install_decord_alias()
 
     def _namespace(self) -> dict[str, Any]:
-        main = types.ModuleType("__main__")
-        sys.modules["__main__"] = main  # pickle and dataclasses look classes up there
+        main = sys.modules["__main__"] = types.ModuleType("__main__")  # pickle and dataclasses look classes up there
         names = vars(main)
-        names |= {"__builtins__": builtins, "display": self._images.display}
-        names |= patched_modules.PREPARED
+        names |= {"__builtins__": builtins, "display": self._images.display, **patched_modules.PREPARED}
         names |= paths_of(self._inputs.images)
         names |= names_of_videos(self._inputs.video_paths, max_pixels=self.limits.max_pixels)
         return names
@@ -175,7 +173,9 @@ class Runner:
         try:
             with interruption:
                 try:
-                    self._run(self._compile(code, cell, edits))
+                    # in one dict, so that functions see the code's globals; with `await` at its top level, in a loop
+                    if inspect.iscoroutine(result := eval(self._compile(code, cell, edits), self._names)):
+                        asyncio.run(result)
                     between_calls.wait_for_threads(self._late)
                     if self._echo == "last":
                         self._images.show_unshown()
@@ -202,12 +202,6 @@ class Runner:
         with suppress(Exception):  # what the error says may be the code's own
             return remedy(error, self._names, self._paths, self._work_folder) if self._is_repaired else ""
         return ""
-
-    def _run(self, code: types.CodeType) -> None:
-        """Run it in one dict, so that functions see the code's globals; with `await` at its top level, in a loop."""
-        result = eval(code, self._names)
-        if inspect.iscoroutine(result):
-            asyncio.run(result)
 
     def _timeout(self, line: str) -> _Outcome:
         return _Outcome("timeout", f"TimeoutError: still running after {self.limits.seconds:g} s{line}")
@@ -251,11 +245,8 @@ class Runner:
         images, notes, n_over_limit = list[Pixels](), dict[str, str](), 0
         for item in items:
             try:
-                if isinstance(item, str):
-                    image = read_image(item, self._name_of(item), budget)
-                else:
-                    image = item
-                    budget.check(image.width, image.height)
+                image = read_image(item, self._name_of(item), budget) if isinstance(item, str) else item
+                budget.check(image.width, image.height)
             except ValueError as error:
                 if isinstance(item, str):
                     notes[item] = str(error)

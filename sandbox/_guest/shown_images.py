@@ -52,7 +52,8 @@ class ShownImages:
         self.clear()
 
     def clear(self) -> None:
-        self._shown: list[Pixels | str] = []
+        self._shown: dict[str, Pixels | None] = {}
+        """By name, in order; a file, by its path, where it was written last."""
         self._n_shown = self.n_dropped = 0
 
     def install(self) -> None:
@@ -70,14 +71,11 @@ class ShownImages:
         setattr(cv2, "imwrite", imwrite)  # noqa: B010  # an overloaded function cannot be assigned in types
         plt.show, display = self._show_all, self.display
 
-        def show(self: Image.Image, title: str | None = None) -> None:
-            display(self)
-
-        def show_figure(self: Figure, warn: bool = True) -> None:
-            display(self)
+        def show(thing: Image.Image | Figure, *_: Any, **_options: Any) -> None:
+            display(thing)
 
         setattr(Image.Image, "show", show)  # noqa: B010  # assigning a method is not typed
-        setattr(Figure, "show", show_figure)  # noqa: B010
+        setattr(Figure, "show", show)  # noqa: B010
 
     def display(self, *things: Any, **_options: Any) -> None:
         """IPython's: an image or a figure is shown, anything else printed."""
@@ -112,10 +110,9 @@ class ShownImages:
 
     def _show_all(self, *_args: Any, **_options: Any) -> None:
         """Show all that is open, and again what an earlier call has made and this one changed."""
-        n_open = len(plt.get_fignums())
-        figures = self._closed_figures()
-        for place, figure in enumerate(figures):
-            if place >= len(figures) - n_open or (figure.stale and len(figure.get_children()) > 1):
+        opened = list(map(plt.figure, plt.get_fignums()))
+        for figure in self._closed_figures():
+            if figure in opened or (figure.stale and len(figure.get_children()) > 1):
                 self._draw(figure)
 
     def _closed_figures(self) -> list[Figure]:
@@ -144,24 +141,19 @@ class ShownImages:
             self.n_dropped += 1
             return
         self._n_shown += 1
-        self._shown.append(Pixels(f"{kind} {self._n_shown}", width, height, pixels()))
+        name = f"{kind} {self._n_shown}"
+        self._shown[name] = Pixels(name, width, height, pixels())
 
     @property
     def written(self) -> set[str]:
         """Files that this call opened for writing: one that it wrote anew may bear the same size and time stamp."""
-        return {item for item in self._shown if isinstance(item, str)}
+        return {path for path, pixels in list(self._shown.items()) if pixels is None}
 
     def ordered(self, new_files: Iterable[str], held: Iterable[str]) -> list[Pixels | str]:
-        """Everything shown, once each, a file where it was written last; `held` are those that variables name."""
-        images = [path for path in new_files if path.lower().endswith(IMAGE_SUFFIXES)]
-        written = {item: place for place, item in enumerate(self._shown) if isinstance(item, str)}
-        items = [
-            item
-            for place, item in enumerate(self._shown)
-            if not isinstance(item, str) or (item in images and written[item] == place)
-        ]
-        unnoticed = sorted(path for path in images if path not in written)
-        return [*items, *unnoticed, *(path for path in held if path not in images)]
+        """Everything shown, once each; `held` are the files that variables name."""
+        images = {path for path in new_files if path.lower().endswith(IMAGE_SUFFIXES)}
+        items = [pixels or name for name, pixels in list(self._shown.items()) if pixels or name in images]
+        return [*items, *sorted(images - self._shown.keys()), *(path for path in held if path not in images)]
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open":
@@ -174,7 +166,8 @@ class ShownImages:
 
     def _wrote(self, path: Any) -> None:
         if isinstance(path, str | PurePath) and str(path).lower().endswith(IMAGE_SUFFIXES):
-            self._shown.append(os.path.realpath(path))
+            self._shown.pop(real := os.path.realpath(path), None)
+            self._shown[real] = None
 
 
 def held_paths(variables: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:

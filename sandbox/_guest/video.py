@@ -8,13 +8,9 @@ always on the CPU; a frame in a damaged part is an error and no copy of its neig
 times, audio, `VideoLoader`, other bridges. A file is opened at its first use, within the session.
 """
 
-import importlib.util
 import operator
 import os
-import sys
-from collections.abc import Iterator
 from functools import cached_property
-from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -88,9 +84,6 @@ class VideoReader:
             return self.get_batch(index)
         self.seek_accurate(self._checked(operator.index(index)))
         return self.next()
-
-    def __iter__(self) -> Iterator[NDArray]:
-        return (self[number] for number in range(len(self)))
 
     def next(self) -> NDArray:
         """The frame at the position. Raises StopIteration at the end."""
@@ -169,21 +162,15 @@ def names_of_videos(paths: list[str], *, max_pixels: int = MAX_PIXELS) -> dict[s
 
 def install_decord_alias() -> None:
     """Make `import decord` give this reader, where the package is not installed."""
-    if "decord" in sys.modules or importlib.util.find_spec("decord"):
-        return
-    decord, bridge, logging = (ModuleType(name) for name in ("decord", "decord.bridge", "decord.logging"))
-    vars(bridge).update(set_bridge=_set_bridge, reset_bridge=lambda: None)
-    vars(logging).update(set_level=lambda _level: None, QUIET=-8, PANIC=0, FATAL=8, ERROR=16, WARNING=24, INFO=32)
+    # the host reads videos, too, without the libraries of the code
+    from darkroom.sandbox._guest.patched_modules import provide
+
+    bridge: dict[str, Any] = {"set_bridge": _set_bridge, "reset_bridge": lambda: None}
+    levels = {"QUIET": -8, "PANIC": 0, "FATAL": 8, "ERROR": 16, "WARNING": 24, "INFO": 32}
     readers = {"VideoReader": VideoReader, "cpu": cpu, "gpu": gpu, "DECORDError": RuntimeError, "__version__": "0.6.0"}
-    vars(decord).update(readers, bridge=bridge, logging=logging, __path__=[])
-    sys.modules |= {module.__name__: module for module in (decord, bridge, logging)}
+    provide("decord", readers, bridge=bridge, logging={"set_level": lambda _level: None, **levels})
 
 
 def _set_bridge(new_bridge: str) -> None:
     if new_bridge not in ("native", "numpy"):
         raise ValueError(f"decord's bridge to {new_bridge} is not here: frames are numpy arrays (bridge 'native')")
-
-
-def import_decoder() -> None:
-    """Import PyAV, for a process that will fork sessions with videos. It starts no thread."""
-    importlib.import_module("darkroom.sandbox._guest.video_frames")

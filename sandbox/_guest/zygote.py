@@ -3,6 +3,7 @@ Zygote and groups run nothing that a model or a data set wrote."""
 
 import errno
 import gc
+import importlib
 import json
 import os
 import signal
@@ -30,7 +31,6 @@ from darkroom.sandbox._guest.patched_modules import import_libraries
 from darkroom.sandbox._guest.proc import Proc
 from darkroom.sandbox._guest.runner import Runner
 from darkroom.sandbox._guest.shared import Inputs, share
-from darkroom.sandbox._guest.video import import_decoder
 from darkroom.sandbox._kernel import syscalls
 from darkroom.sandbox._kernel.seccomp import build_filter
 from darkroom.sandbox.limits import Limits
@@ -133,7 +133,7 @@ def _take_in(cage: lockdown.Cage, proc: Proc, request: GroupRequest, channel: so
             videos = store_videos(fds[n_images:], request.video_suffixes, request.image_folder)
             decoded = decode_images(cage, proc, fds[:n_images], request.image_folder)
         if videos:
-            import_decoder()  # for all sessions of the group, and for no group without videos
+            importlib.import_module("darkroom.sandbox._guest.video_frames")  # PyAV, once for all sessions
         links = ImageLinks(request.names, [image.path for image in decoded])
         return Inputs([share(image) for image in decoded], videos, links)
     except RefusedInput as refusal:

@@ -1,6 +1,7 @@
 """Code that runs as a session runs it, with the repairs of boxes."""
 
 import ast
+import builtins
 from collections.abc import Callable
 from typing import Any
 
@@ -8,11 +9,18 @@ import numpy as np
 from hypothesis import HealthCheck
 from PIL import Image
 
-from darkroom.sandbox._guest.boxes import Repairs
+from darkroom.sandbox._guest.boxes import _SLICED, Repairs
 
 SIZE = WIDTH, HEIGHT = 200, 100
 ONE_CELL = [HealthCheck.function_scoped_fixture]
 PLAIN = {name: getattr(Image.Image, name) for name in ("crop", "resize")}
+
+
+def take_back() -> None:
+    """Undo `Repairs.install`: Pillow is everybody's."""
+    for name, method in PLAIN.items():
+        setattr(Image.Image, name, method)
+    vars(builtins).pop(_SLICED, None)
 
 
 class Cell:

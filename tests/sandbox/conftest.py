@@ -11,7 +11,7 @@ from darkroom.sandbox import Group, Limits, SandboxPool, Session
 from darkroom.sandbox._guest.boxes import Repairs
 from darkroom.sandbox._guest.video import VideoReader
 from darkroom.sandbox.doctor import can_run, diagnose
-from tests.sandbox.cells import PLAIN, Cell
+from tests.sandbox.cells import Cell, take_back
 from tests.sandbox.clips import X264, encode
 
 
@@ -70,8 +70,7 @@ def cell() -> Iterator[Cell]:
     try:
         yield Cell(repairs)
     finally:
-        repairs.uninstall()
-        assert {name: getattr(Image.Image, name) for name in PLAIN} == PLAIN
+        take_back()
 
 
 @pytest.fixture(scope="module")

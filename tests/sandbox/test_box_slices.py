@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from darkroom.sandbox._guest.boxes import Repairs
 from tests.matrices import fewer_quickly
-from tests.sandbox.cells import ONE_CELL, Cell, outcome_of
+from tests.sandbox.cells import ONE_CELL, Cell, outcome_of, take_back
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_the_places_of_the_code_stay() -> None:
         assert places == [(3, 4, 4), (3, 4, 3)]
         compile(tree, "<cell 0>", "exec")
     finally:
-        repairs.uninstall()
+        take_back()
 
 
 def test_nested_code_is_prepared_without_recursion(cell: Cell) -> None:

@@ -27,7 +27,7 @@ codes = st.lists(st.sampled_from(["x = 1\n", "  y\n", "\t", "```", "é", "\u2028
 
 def edits_of(code: str, rows: list[list[Any]]) -> tuple[Edit, ...]:
     fields = {"status": "ok", "text": "", "error": None, "images": [], "artefacts": [], "edits": rows}
-    return parse_reply(json.dumps(fields).encode(), Limits(), code).edits
+    return parse_reply(json.dumps(fields).encode(), Limits(), code)[0].edits
 
 
 @given(codes, codes)

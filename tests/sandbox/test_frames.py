@@ -47,18 +47,18 @@ def test_an_arbitrary_value_is_a_violation(value: object) -> None:
 @given(st.sampled_from(sorted(HONEST)), json_values)
 def test_one_arbitrary_field_is_checked_or_a_violation(name: str, value: object) -> None:
     try:
-        reply = parse_reply(json.dumps({**HONEST, name: value}).encode(), LIMITS)
+        observation, frames = parse_reply(json.dumps({**HONEST, name: value}).encode(), LIMITS)
     except ProtocolViolation:
         return
-    assert len(reply.images) <= LIMITS.max_images
-    assert all(image.width * image.height <= LIMITS.max_pixels for image in reply.images)
-    assert len(reply.text) <= 2 * LIMITS.output_chars + 256
+    assert len(frames) <= LIMITS.max_images
+    assert all(frame.width * frame.height <= LIMITS.max_pixels for frame in frames)
+    assert len(observation.text) <= 2 * LIMITS.output_chars + 256
 
 
 def test_a_name_holds_nothing_that_turns_hides_or_controls() -> None:
     name = "a\u202egnp.exe\u200b\ufeff\x1b[2J\U000e0041＜image＞.png"
-    seen = parse_reply(json.dumps({**HONEST, "artefacts": [[name, 1, ""]]}).encode(), LIMITS).artefacts[0].name
-    assert seen == "a�gnp.exe���[2J�‹image＞.png"
+    observation, _ = parse_reply(json.dumps({**HONEST, "artefacts": [[name, 1, ""]]}).encode(), LIMITS)
+    assert observation.artefacts[0].name == "a�gnp.exe���[2J�‹image＞.png"
 
 
 def hostile_replies() -> list[bytes]:
@@ -93,8 +93,8 @@ def test_only_the_nonce_of_the_call_and_a_short_length_pass(asked: int, answered
 
 
 def test_an_honest_reply_passes() -> None:
-    reply = parse_reply(json.dumps(HONEST).encode(), LIMITS)
-    assert (reply.status, reply.images[0].n_bytes, reply.artefacts[0].name) == ("ok", 60, "x")
+    observation, frames = parse_reply(json.dumps(HONEST).encode(), LIMITS)
+    assert (observation.status, frames[0].n_bytes, observation.artefacts[0].name) == ("ok", 60, "x")
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from darkroom.sandbox import Limits
-from darkroom.sandbox.calls import STATUSES
+from darkroom.sandbox.calls import STATUSES, Observation
 from darkroom.sandbox.errors import ProtocolViolation
-from darkroom.sandbox.frames import HEADER, MAX_CODE_BYTES, Reply, parse_header, parse_json, parse_reply
+from darkroom.sandbox.frames import HEADER, MAX_CODE_BYTES, Frame, parse_header, parse_json, parse_reply
 
 LIMITS = Limits(max_images=3, max_pixels=10_000, files=4, output_chars=200)
 GUEST_STATUSES = sorted(STATUSES - {"killed", "protocol"})
@@ -64,20 +64,24 @@ junk = st.recursive(
 )
 
 
-def is_within_limits(reply: Reply) -> bool:
+def is_within_limits(observation: Observation, frames: tuple[Frame, ...]) -> bool:
     return (
-        reply.status in GUEST_STATUSES
-        and len(reply.text) <= N_TEXT
-        and len(reply.error or "") <= 4096
-        and len(reply.images) <= LIMITS.max_images
-        and sum(image.n_bytes for image in reply.images) <= LIMITS.reply_mb << 20
-        and all(0 < image.width * image.height <= LIMITS.max_pixels for image in reply.images)
-        and len(reply.artefacts) <= LIMITS.files
-        and all(0 <= artefact.n_bytes <= 1 << 62 for artefact in reply.artefacts)
-        and all(leads_below(row.name) for row in (*reply.images, *reply.artefacts))
+        observation.status in GUEST_STATUSES
+        and len(observation.text) <= N_TEXT
+        and len(observation.error or "") <= 4096
+        and len(frames) <= LIMITS.max_images
+        and sum(frame.n_bytes for frame in frames) <= LIMITS.reply_mb << 20
+        and all(0 < frame.width * frame.height <= LIMITS.max_pixels for frame in frames)
+        and len(observation.artefacts) <= LIMITS.files
+        and all(0 <= artefact.n_bytes <= 1 << 62 for artefact in observation.artefacts)
+        and all(leads_below(row.name) for row in (*frames, *observation.artefacts))
         and all(
             "\0" not in said and said.encode()
-            for said in (*(edit.kind + "." for edit in reply.edits), f"{reply.text}.", f"{reply.error}.")
+            for said in (
+                *(edit.kind + "." for edit in observation.edits),
+                f"{observation.text}.",
+                f"{observation.error}.",
+            )
         )
     )
 
@@ -88,17 +92,17 @@ def leads_below(name: str) -> bool:
 
 def parse_if_it_is_a_reply(payload: bytes) -> None:
     with contextlib.suppress(ProtocolViolation):
-        assert is_within_limits(parse_reply(payload, LIMITS))
+        assert is_within_limits(*parse_reply(payload, LIMITS))
 
 
-def as_sent(reply: Reply) -> dict[str, Any]:
+def as_sent(observation: Observation, frames: tuple[Frame, ...]) -> dict[str, Any]:
     return {
-        "status": reply.status,
-        "text": reply.text,
-        "error": reply.error,
-        "edits": [[edit.kind, edit.before, edit.after] for edit in reply.edits],
-        "images": [list(image) for image in reply.images],
-        "artefacts": [[artefact.name, artefact.n_bytes, artefact.note] for artefact in reply.artefacts],
+        "status": observation.status,
+        "text": observation.text,
+        "error": observation.error,
+        "edits": [[edit.kind, edit.before, edit.after] for edit in observation.edits],
+        "images": [list(frame) for frame in frames],
+        "artefacts": [[artefact.name, artefact.n_bytes, artefact.note] for artefact in observation.artefacts],
     }
 
 
@@ -106,14 +110,14 @@ def as_sent(reply: Reply) -> dict[str, Any]:
 @given(replies, st.booleans())
 def test_a_valid_reply_arrives_as_it_was_sent(reply: dict[str, Any], is_ascii: bool) -> None:
     payload = json.dumps(reply, ensure_ascii=is_ascii).encode()
-    assert as_sent(parse_reply(payload, LIMITS)) == reply
+    assert as_sent(*parse_reply(payload, LIMITS)) == reply
     assert parse_reply(bytearray(payload), LIMITS) == parse_reply(payload, LIMITS)
 
 
 @settings(deadline=None)
 @given(replies)
 def test_what_a_reply_says_beyond_its_fields_is_not_read(reply: dict[str, Any]) -> None:
-    assert as_sent(parse_reply(json.dumps(reply | {"seconds": 0, "": []}).encode(), LIMITS)) == reply
+    assert as_sent(*parse_reply(json.dumps(reply | {"seconds": 0, "": []}).encode(), LIMITS)) == reply
 
 
 @settings(deadline=None, max_examples=3 * N_EXAMPLES)

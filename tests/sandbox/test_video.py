@@ -196,8 +196,8 @@ def test_an_open_file_is_read_like_a_path(mp4: Path, reader: VideoReader) -> Non
 def test_no_thread_is_started(mp4: Path) -> None:
     code = f"""
 import os
-from darkroom.sandbox._guest.video import VideoReader, import_decoder
-import_decoder()
+from darkroom.sandbox._guest.video import VideoReader
+import darkroom.sandbox._guest.video_frames
 threads = [len(os.listdir("/proc/self/task"))]
 reader = VideoReader({str(mp4)!r}, width=32, height=24)
 reader.get_batch([30, 1])

@@ -14,7 +14,7 @@ from darkroom.pipelines.models.policies.policy import Completion, CompletionRequ
 from darkroom.pipelines.records import Observation, Usage
 from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.services.errors import ServiceError
-from darkroom.pipelines.services.files import numbered
+from darkroom.pipelines.services.files import ObservationPart, numbered
 from darkroom.pipelines.services.sessions import Registry
 from darkroom.sandbox.errors import UserError
 from darkroom.train.rl.methods import Judges, Method
@@ -32,10 +32,10 @@ MOST_BYTES = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """The result of a turn: unless it is ``done``, ``parts`` is the observation, texts and numbers of ``images``."""
+    """The result of a turn: unless it is ``done``, ``parts`` is the observation."""
 
     done: bool
-    parts: tuple[str | int, ...] = ()
+    parts: Sequence[ObservationPart] = ()
     images: tuple[Image.Image, ...] = ()
     status: str = ""
 

@@ -30,7 +30,7 @@ from darkroom.pipelines.models.policies.images import MEDIA_TYPES
 from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.records import Grader
 from darkroom.pipelines.services.errors import ServiceError, invalid
-from darkroom.pipelines.services.files import ObservationPart, WholeText, encoded
+from darkroom.pipelines.services.files import WholeText, encoded
 from darkroom.pipelines.services.listening import SMALL_MB, check_parts, guarded, speak_json
 from darkroom.train.environment.episodes import Episodes
 
@@ -184,7 +184,7 @@ def _routes(app: FastAPI, episodes: Episodes, version: str, compression: int) ->
         if result.done:
             alone = (await episodes.score([name]))[0] if episodes.scores_alone else None
             return {"done": True, "score": alone}
-        parts = [part.model_dump(exclude_none=True) for part in ObservationPart.of(result.parts)]
+        parts = [part.model_dump(exclude_none=True) for part in result.parts]
         images = await asyncio.to_thread(add, result.images, compression=compression)
         return {"done": False, "parts": parts, "images": images, "status": result.status}
 

@@ -235,7 +235,7 @@ async def test_a_request_may_not_be_larger_than_it_may(client):
 
 async def test_a_path_that_there_is_not_is_an_error_with_a_type(client):
     async with client() as http:
-        for method, path, status in (("GET", "/nowhere", 404), ("PUT", "/sessions", 405)):
+        for method, path, status in (("GET", "/nowhere", 404), ("PUT", "/sessions", 405), ("GET", "/mcp", 405)):
             answer = await http.request(method, path)
             assert (answer.status_code, answer.json()["error"]["type"]) == (status, "invalid_request")
 

@@ -10,6 +10,6 @@ def test_repairs_of_tagged_code_are_followed_although_its_tags_are_neutralised()
     code = "<code>\n  image.crop((1, 2, 3, 4))\n</code>"
     rows = b'[["strip_tag", null, [0, 6, "", 28, 7, ""]], ["dedent", null, [1, 2, ""]], ["clamp_box", "a", "b"]]'
     fields = b'{"status": "ok", "text": "", "error": null, "images": [], "artefacts": [], "edits": %b}' % rows
-    edits = tuple(Edit(edit.kind, edit.before, edit.after) for edit in parse_reply(fields, Limits(), code).edits)
+    edits = tuple(Edit(edit.kind, edit.before, edit.after) for edit in parse_reply(fields, Limits(), code)[0].edits)
     turn = Round("", code, Observation("ok", "", edits=edits))
     assert executed_code(turn) == "\nimage.crop((1, 2, 3, 4))\n\nb"
