@@ -153,6 +153,13 @@ class Terms(NamedTuple):
         """Two checkers of a record have to agree."""
         return self.expert_rule if round == "accept" else "unanimity"
 
+    def gate(self, round: str, size: tuple[int, int]) -> dict[str, Any]:
+        """The rules of a task about an image of this size, as the server reads them. An acceptance must repeat the
+        boxes; under the terms of older versions those of the record stay without any."""
+        options = {"categories": list(self.categories), "reasons": list(self.reasons)}
+        frame = {"width": size[0], "height": size[1], "max_share": self.max_share}
+        return {"kind": round, **frame, **options, "accept_needs_box": bool(self.form)}
+
     def asked(self, request: TaskRequest) -> TaskRequest:
         """A round's first request, for as many people as these terms ask; others unchanged."""
         if request.serial or request.planted_error:
