@@ -115,9 +115,9 @@ def _sync_once(opened: OpenCampaign, *, reset_forms: bool, recreate: bool) -> No
         if not journal.rounds():
             require_experts(campaign, studio.accounts())
         run = Sync(journal, studio, campaign, read_predictions(workspace, pool), say=CONSOLE.print)
-        counts = run.run(pool, reset_forms=reset_forms, recreate=recreate)
+        handed_out = run.run(pool, reset_forms=reset_forms, recreate=recreate)
         print_shortages(campaign, studio)
-    imported = ", ".join(f"{n:,} × {round}" for round, n in counts.imported.items()) or "nothing"
+    imported = ", ".join(f"{n:,} × {round}" for round, n in handed_out.items()) or "nothing"
     print_plain(f"received: {pulled_since(journal, before)}; handed out: {imported}")
     print_progress(journal)
 

@@ -16,7 +16,7 @@ from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.journal_file import AnnotationVersion, RecordTask, TaskRequest
 from darkroom.annotation.rounds.state_machine import invalid_submission
 from darkroom.annotation.rounds.submissions import InvalidSubmission, require_no_problems, signer_of, worked_seconds
-from darkroom.annotation.rounds.task_exchange import BATCH, PendingTask, SyncCounts, TaskExchange
+from darkroom.annotation.rounds.task_exchange import BATCH, PendingTask, TaskExchange
 from darkroom.pipelines.inspection.gallery.entries import entry_of_record
 from darkroom.pipelines.publishing.rendering import render
 from darkroom.pipelines.records import Sample, Trajectory
@@ -69,16 +69,16 @@ class QueueVerdicts:
     n_waiting: int = 0
 
 
-def sync_queue(exchange: TaskExchange, round: str, items: Mapping[str, MakeTask]) -> SyncCounts:
-    """Pull verdicts and hand out the new ones of ``items``. Raises ``AnnotationError``."""
-    counts = SyncCounts()
+def sync_queue(exchange: TaskExchange, round: str, items: Mapping[str, MakeTask]) -> int:
+    """Pull verdicts and hand out the new ones of ``items``; returns their number. Raises ``AnnotationError``."""
+    n_tasks = 0
     with exchange.journal.lock():
-        counts.n_versions = exchange.pull(round)
+        exchange.pull(round)
         exchange.pull_accounts()
         pending = _pending(exchange, round, items)
         while batch := list(islice(pending, BATCH)):
-            counts.imported.update(exchange.push(batch))
-    return counts
+            n_tasks += exchange.push(batch).total()
+    return n_tasks
 
 
 def read_verdicts(journal: Journal, round: str) -> QueueVerdicts:

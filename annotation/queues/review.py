@@ -21,7 +21,7 @@ from darkroom.annotation.queues.base import (
 )
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.journal import Journal
-from darkroom.annotation.rounds.task_exchange import SyncCounts, TaskExchange
+from darkroom.annotation.rounds.task_exchange import TaskExchange
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.publishing.judge_stats import reviews_key
@@ -50,7 +50,7 @@ class ReviewQueue:
     campaign: Campaign
     journal: Journal
 
-    def sync(self, server: TaskServer, recipes: Sequence[Recipe], *, n_rows: int) -> SyncCounts:
+    def sync(self, server: TaskServer, recipes: Sequence[Recipe], *, n_rows: int) -> int:
         """Pull verdicts and hand out a seeded sample of each family; a larger ``n_rows`` contains the smaller."""
         items: dict[str, MakeTask] = {}
         for recipe in recipes:
