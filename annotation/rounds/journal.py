@@ -109,10 +109,10 @@ class Journal(JournalFile):
 
     def n_excluded(self, keys: Sequence[str]) -> dict[str, int]:
         """The number of people that each key excludes; keys that are no request of this campaign are left out."""
-        return dict(self._by_key("select key, overlap - n_wanted from demands", keys))
+        return self._by_key("select key, overlap - n_wanted from demands", keys)
 
     def task_ids(self, keys: Sequence[str]) -> dict[str, int]:
-        return dict(self._by_key("select key, task_id from tasks", keys))
+        return self._by_key("select key, task_id from tasks", keys)
 
     def unready(self, round: str) -> list[tuple[str, int, TaskRequest]]:
         """Tasks of a round without their settings on the server yet: key, task and request."""

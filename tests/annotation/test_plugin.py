@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from darkroom.annotation._plugin.darkroom_studio.content import FIELDS, find_errors
 from darkroom.annotation._plugin.darkroom_studio.validation import find_submission_errors, read_body
-from darkroom.annotation.queues.base import FORMS
+from darkroom.annotation.queues.base import GATES
 from darkroom.annotation.rounds.campaign import Terms
 from darkroom.annotation.rounds.submissions import read_submission
 from darkroom.pipelines.records.reject_reasons import RowError
@@ -81,7 +81,7 @@ def test_other_tasks_are_left_alone(gate: dict) -> None:
 
 
 def test_an_empty_verdict_of_a_queue_is_refused() -> None:
-    gate = FORMS["review"].gate("review")
+    gate = GATES["review"]
     assert find_errors([], gate) == ["Choose one: accept, reject."]
     assert find_errors([choice("verdict", "reject")], gate) == ["Say why you reject it: choose at least one reason."]
     assert find_errors([choice("verdict", "accept")], gate) == []
