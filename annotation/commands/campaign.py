@@ -25,6 +25,7 @@ from darkroom.pipelines.command_line.console import (
     print_line,
     print_plain,
 )
+from darkroom.pipelines.storage.atomic_write import write_whole
 
 if TYPE_CHECKING:
     from darkroom.pipelines.storage.workspace import Workspace
@@ -223,7 +224,7 @@ def report(
         return
     from darkroom.annotation.quality.annotators import payments as payment_rows, write_payments
     from darkroom.annotation.quality.metrics import measure
-    from darkroom.annotation.quality.report import write_report
+    from darkroom.annotation.quality.report import render
     from darkroom.annotation.rounds.image_pool import left_out
     from darkroom.annotation.rounds.tables import AnnotationStages
 
@@ -238,7 +239,7 @@ def report(
             facts: dict[str, object] = {"payments": path, "people": rows}
         else:
             quality = measure(states, blocked=stages.journal.blocked_submissions(), people=people)
-            write_report(quality, path, title=stages.campaign.name, left_out=left_out(workspace))
+            write_whole(path, render(quality, title=stages.campaign.name, left_out=left_out(workspace)))
             fields = ("n_items", "until", "funnel", "waiting", "n_accepted", "n_rejected", "n_reworked")
             facts = {"report": path, **{name: getattr(quality, name) for name in fields}}
         if as_json:

@@ -5,7 +5,6 @@ calibrate``."""
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from darkroom.annotation.label_studio.protocol import TaskServer
@@ -68,12 +67,8 @@ class ReviewQueue:
             rows = [_review(recipe.family, verdict) for verdict in reviewed]
             reports[recipe.family] = store_rows(self.workspace.tables, reviews_key(recipe.family), Review, rows)
             labels += [label for verdict in reviewed for label in labels_of(recipe, verdict)]
-        write_labels(self.labels, labels)
+        write_labels(self.workspace.annotation / "reviews.jsonl", labels)
         return reports
-
-    @property
-    def labels(self) -> Path:
-        return self.workspace.annotation / "reviews.jsonl"
 
     def _trajectories(self, family: str) -> dict[str, tuple[Sample, Trajectory]]:
         tables, trajectories = self.workspace.tables, {}

@@ -18,7 +18,7 @@ import pydantic
 import yaml
 
 from darkroom.annotation import AnnotationError
-from darkroom.annotation.label_studio.forms import CATEGORIES, GUIDES, REASONS, form, names, round_guide
+from darkroom.annotation.label_studio.forms import CATEGORIES, GUIDES, REASONS, form, names
 from darkroom.annotation.rounds.journal_file import TaskRequest
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.stage_runs import code_digest
@@ -78,10 +78,6 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
         if language not in GUIDES:
             raise ValueError(f"there is no guide in {language!r}; choose from {', '.join(GUIDES)}")
         return language
-
-    def guide(self, round: str) -> str:
-        """The guide of a round under the campaign's rules, as HTML."""
-        return round_guide(round, self.language, self.max_share, self.max_rework)
 
     def seeded(self, secret: int) -> Campaign:
         """The campaign with ``secret`` in place of a missing seed: with 0 people could compute the choice."""

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from darkroom.annotation import AnnotationError
-from darkroom.annotation.label_studio.forms import ROUND_FORMS
+from darkroom.annotation.label_studio.forms import ROUND_FORMS, round_guide
 from darkroom.annotation.label_studio.protocol import TaskServer
 from darkroom.annotation.rounds.campaign import Campaign, Terms
 from darkroom.annotation.rounds.journal import Journal
@@ -86,7 +86,8 @@ class TaskExchange:
         return Counter(task.request.round for task in pending)
 
     def _ensure_project(self, round: str, *, reset_form: bool, recreate: bool) -> None:
-        project, guide = self.journal.project(round), self.campaign.guide(round)
+        project, rules = self.journal.project(round), self.campaign
+        guide = round_guide(round, rules.language, rules.max_share, rules.max_rework)
         if project is not None:
             if reset_form:
                 self.server.reset_form(project.project_id, round, guide=guide)
@@ -99,7 +100,7 @@ class TaskExchange:
                     "work is kept, unfinished work is handed out again"
                 )
             self.journal.forget_project(round)
-        created = self.server.create_project(self.campaign.name, round, n_excluded=N_EXCLUDED[round], guide=guide)
+        created = self.server.create_project(rules.name, round, n_excluded=N_EXCLUDED[round], guide=guide)
         self.journal.set_project(round, RoundProject(created))
 
     def _recover_tasks(self, round: str) -> None:
