@@ -25,6 +25,7 @@ from darkroom.pipelines.command_line.console import (
     print_line,
     print_plain,
 )
+from darkroom.pipelines.storage.atomic_write import write_whole
 
 if TYPE_CHECKING:
     from darkroom.pipelines.storage.workspace import Workspace
@@ -115,9 +116,9 @@ def _sync_once(opened: OpenCampaign, *, reset_forms: bool, recreate: bool) -> No
         if not journal.rounds():
             require_experts(campaign, studio.accounts())
         run = Sync(journal, studio, campaign, read_predictions(workspace, pool), say=CONSOLE.print)
-        counts = run.run(pool, reset_forms=reset_forms, recreate=recreate)
+        handed_out = run.run(pool, reset_forms=reset_forms, recreate=recreate)
         print_shortages(campaign, studio)
-    imported = ", ".join(f"{n:,} × {round}" for round, n in counts.imported.items()) or "nothing"
+    imported = ", ".join(f"{n:,} × {round}" for round, n in handed_out.items()) or "nothing"
     print_plain(f"received: {pulled_since(journal, before)}; handed out: {imported}")
     print_progress(journal)
 
@@ -223,7 +224,7 @@ def report(
         return
     from darkroom.annotation.quality.annotators import payments as payment_rows, write_payments
     from darkroom.annotation.quality.metrics import measure
-    from darkroom.annotation.quality.report import write_report
+    from darkroom.annotation.quality.report import render
     from darkroom.annotation.rounds.image_pool import left_out
     from darkroom.annotation.rounds.tables import AnnotationStages
 
@@ -238,7 +239,7 @@ def report(
             facts: dict[str, object] = {"payments": path, "people": rows}
         else:
             quality = measure(states, blocked=stages.journal.blocked_submissions(), people=people)
-            write_report(quality, path, title=stages.campaign.name, left_out=left_out(workspace))
+            write_whole(path, render(quality, title=stages.campaign.name, left_out=left_out(workspace)))
             fields = ("n_items", "until", "funnel", "waiting", "n_accepted", "n_rejected", "n_reworked")
             facts = {"report": path, **{name: getattr(quality, name) for name in fields}}
         if as_json:

@@ -12,7 +12,6 @@ from darkroom.pipelines.command_line.console import CONSOLE, print_plain
 
 if TYPE_CHECKING:
     from darkroom.annotation.queues.source_queues import SourceQueue
-    from darkroom.annotation.rounds.task_exchange import SyncCounts
 
 RowsOption = Annotated[int | None, typer.Option(min=1, help="Size of the seeded sample; default: all.")]
 
@@ -39,9 +38,9 @@ def review(
         recipes = [recipe for name, recipe in load_recipes().items() if not family or name in family]
         queue = ReviewQueue(workspace, campaign, journal)
         with connect(workspace) as studio:
-            counts = queue.sync(studio, recipes, n_rows=rows)
+            n_tasks = queue.sync(studio, recipes, n_rows=rows)
         queue.materialize(recipes)
-        CONSOLE.print(f"handed out: {counts.imported.total():,}; waiting: {read_verdicts(journal, ROUND).n_waiting:,}")
+        CONSOLE.print(f"handed out: {n_tasks:,}; waiting: {read_verdicts(journal, ROUND).n_waiting:,}")
         table = Table("family", "reviewed", "accepted", "95 % interval")
         for recipe in recipes:
             share = acceptance(read_reviews(workspace.tables, recipe.family))
@@ -68,11 +67,11 @@ def verify(
         queue = VerificationQueue(workspace, campaign, journal, source)
         with connect(workspace) as studio:
             if disputed:
-                counts, skipped = queue.sync_disputed(studio, queue.disputed())
+                n_tasks, skipped = queue.sync_disputed(studio, queue.disputed())
                 print_plain(f"disputed rows without an image, or with a video: {len(skipped):,} skipped")
             else:
-                counts = queue.sync(studio, n_rows=rows)
-        _print_queue(queue, counts)
+                n_tasks = queue.sync(studio, n_rows=rows)
+        _print_queue(queue, n_tasks)
 
 
 def suitability(
@@ -92,8 +91,8 @@ def suitability(
     with open_campaign() as (workspace, campaign, journal):
         queue = SuitabilityQueue(workspace, campaign, journal, source, category)
         with connect(workspace) as studio:
-            counts = queue.sync(studio, n_rows=rows)
-        _print_queue(queue, counts)
+            n_tasks = queue.sync(studio, n_rows=rows)
+        _print_queue(queue, n_tasks)
         try:
             vote = queue.agreement()
         except CalibrationError as error:
@@ -102,10 +101,10 @@ def suitability(
             print_plain(f"the models' vote against {vote.n_labels} labels of people: kappa {vote.kappa}")
 
 
-def _print_queue(queue: SourceQueue, counts: SyncCounts) -> None:
+def _print_queue(queue: SourceQueue, n_tasks: int) -> None:
     from darkroom.annotation.queues.base import read_verdicts
 
     queue.materialize()
     n_waiting = read_verdicts(queue.journal, queue.round).n_waiting
     summary = ", ".join(f"{verdict} {n:,}" for verdict, n in sorted(queue.counts().items())) or "no verdict yet"
-    print_plain(f"handed out: {counts.imported.total():,}; waiting: {n_waiting:,}; {summary}")
+    print_plain(f"handed out: {n_tasks:,}; waiting: {n_waiting:,}; {summary}")

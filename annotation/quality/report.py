@@ -29,7 +29,6 @@ from darkroom.pipelines.inspection.charts import (
 from darkroom.pipelines.inspection.pages import html_page
 from darkroom.pipelines.publishing.rendering import templates
 from darkroom.pipelines.records import Reject
-from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.verification.proportion import Proportion
 
 if TYPE_CHECKING:
@@ -40,13 +39,8 @@ _TEMPLATES = Path(__file__).with_name("templates")
 _PANELS = {"accept": "agreement among experts (alpha)", "cross_check": "agreement of two checkers (alpha)"}
 
 
-def write_report(quality: Quality, path: Path, *, title: str = "annotation", left_out: Sequence[Reject] = ()) -> Path:
-    """Writes the page atomically. ``title`` is the campaign's name, ``left_out`` its unsuitable images."""
-    write_whole(path, render(quality, title=title, left_out=left_out))
-    return path
-
-
 def render(quality: Quality, *, title: str = "annotation", left_out: Sequence[Reject] = ()) -> str:
+    """The page. ``title`` is the campaign's name, ``left_out`` its unsuitable images."""
     environment = templates(_TEMPLATES)
     environment.filters |= {"plain": plain, "percent": str, "range": interval, "number": number, "nice": nice}
     outliers = find_outliers(quality.people)
@@ -180,13 +174,14 @@ def plots(quality: Quality) -> dict[str, bytes]:
 
 def _rounds(quality: Quality) -> Figure:
     names, counts = list(quality.funnel), list(quality.funnel.values())
-    figure, axes = _figure(0.45 * len(names) + 0.8)
+    figure, axes = new_axes(0.45 * len(names) + 0.8)
     bars = axes.barh(range(len(names)), counts, color=[BLUE] * (len(names) - 1) + [GREEN], height=0.62)
     axes.bar_label(bars, [f" {n:,}" for n in counts], color=INK, fontsize=9)
     waiting = ", ".join(f"{n} in {name.replace('_', '-')}" for name, n in quality.waiting.items() if n) or "none"
     _name_rows(axes, names)
     axes.set_title(f"Waiting: {waiting}; rejected: {quality.n_rejected}", fontsize=9, color=SOFT, loc="left")
     axes.set_xlim(0, max(1, *counts) * 1.1)
+    styled(axes)
     return figure
 
 
@@ -215,7 +210,7 @@ def _people(quality: Quality) -> Figure:
 
 def _reasons(quality: Quality) -> Figure:
     names = [reason.replace("_", " ") for reason in quality.reasons]
-    figure, axes = _figure(0.32 * len(names) + 0.9)
+    figure, axes = new_axes(0.32 * len(names) + 0.9)
     mark_integers(axes.xaxis)
     checks = [counts["cross_check"] for counts in quality.reasons.values()]
     _name_rows(axes, names)
@@ -225,13 +220,8 @@ def _reasons(quality: Quality) -> Figure:
     axes.bar_label(bars, [f" {a + b}" for a, b in zip(checks, experts, strict=True)], color=INK, fontsize=9)
     axes.margins(x=0.1)
     axes.legend(fontsize=8, frameon=False, loc="lower right")
-    return figure
-
-
-def _figure(height: float) -> tuple[Figure, Axes]:
-    figure, axes = new_axes(height)
     styled(axes)
-    return figure, axes
+    return figure
 
 
 def _name_rows(axes: Axes, names: Sequence[str]) -> None:

@@ -18,7 +18,6 @@ VersionOutcome = Literal["waiting", "unchanged", "fixed", "rejected"]
 class Version(NamedTuple):
     """One version of a record; several people may have checked or accepted it."""
 
-    item_id: str
     author: AnnotationEvent
     cross_checks: tuple[AnnotationEvent, ...] = ()
     acceptances: tuple[AnnotationEvent, ...] = ()
@@ -84,7 +83,7 @@ def versions(state: RecordState) -> Iterator[Version]:
         if event.round in WRITING:
             if current is not None:
                 yield current._replace(fate="rejected", has_passed=bool(current.acceptances))
-            current = Version(state.item_id, event)
+            current = Version(event)
         elif current is not None and event.round == "cross_check":
             current = current._replace(cross_checks=(*current.cross_checks, event))
         elif current is not None:

@@ -1,11 +1,11 @@
 """Queues of single verdicts: one person judges an item once. Basis of review, verification and suitability."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from markupsafe import Markup
 
@@ -16,7 +16,7 @@ from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.journal_file import AnnotationVersion, RecordTask, TaskRequest
 from darkroom.annotation.rounds.state_machine import invalid_submission
 from darkroom.annotation.rounds.submissions import InvalidSubmission, require_no_problems, signer_of, worked_seconds
-from darkroom.annotation.rounds.task_exchange import BATCH, PendingTask, SyncCounts, TaskExchange
+from darkroom.annotation.rounds.task_exchange import BATCH, PendingTask, TaskExchange
 from darkroom.pipelines.inspection.gallery.entries import entry_of_record
 from darkroom.pipelines.publishing.rendering import render
 from darkroom.pipelines.records import Sample, Trajectory
@@ -29,22 +29,16 @@ from darkroom.pipelines.storage.tables import TableKey, Tables
 MakeTask = Callable[[], Mapping[str, Any]]
 
 
-class QueueForm(NamedTuple):
-    """A queue's form: the field with the verdict, its options, and reject reasons."""
-
-    field: str
-    verdicts: tuple[str, ...]
-    reasons: tuple[str, ...] = ()
-
-    def gate(self, round: str) -> dict[str, Any]:
-        return {"kind": round, "field": self.field, "choices": list(self.verdicts), "reasons": list(self.reasons)}
+def _gate(round: str, field: str, choices: Sequence[str], reasons: Sequence[str] = ()) -> dict[str, Any]:
+    return {"kind": round, "field": field, "choices": list(choices), "reasons": list(reasons)}
 
 
-FORMS = {
-    "review": QueueForm("verdict", ("accept", "reject"), names(OPTIONS["review_reasons"])),
-    "verify": QueueForm("match", names(OPTIONS["matches"])),
-    "suitability": QueueForm("helps", names(OPTIONS["suitabilities"])),
+GATES = {
+    "review": _gate("review", "verdict", ("accept", "reject"), names(OPTIONS["review_reasons"])),
+    "verify": _gate("verify", "match", names(OPTIONS["matches"])),
+    "suitability": _gate("suitability", "helps", names(OPTIONS["suitabilities"])),
 }
+"""The rules of each queue's tasks, as the server reads them: the verdict's field and options, reject reasons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +63,16 @@ class QueueVerdicts:
     n_waiting: int = 0
 
 
-def sync_queue(exchange: TaskExchange, round: str, items: Mapping[str, MakeTask]) -> SyncCounts:
-    """Pull verdicts and hand out the new ones of ``items``. Raises ``AnnotationError``."""
-    counts = SyncCounts()
+def sync_queue(exchange: TaskExchange, round: str, items: Mapping[str, MakeTask]) -> int:
+    """Pull verdicts and hand out the new ones of ``items``; returns their number. Raises ``AnnotationError``."""
+    n_tasks = 0
     with exchange.journal.lock():
-        counts.n_versions = exchange.pull(round)
+        exchange.pull(round)
         exchange.pull_accounts()
         pending = _pending(exchange, round, items)
         while batch := list(islice(pending, BATCH)):
-            counts.imported.update(exchange.push(batch))
-    return counts
+            n_tasks += exchange.push(batch).total()
+    return n_tasks
 
 
 def read_verdicts(journal: Journal, round: str) -> QueueVerdicts:
@@ -97,7 +91,7 @@ def _pending(exchange: TaskExchange, round: str, items: Mapping[str, MakeTask]) 
         if any(task.task_id is not None for task in tasks.get(item_id, ())):
             continue
         request = TaskRequest(round, item_id, 0, 0)
-        yield PendingTask(request, {"data": {**make(), "gate": FORMS[round].gate(round)}})
+        yield PendingTask(request, {"data": {**make(), "gate": GATES[round]}})
 
 
 def _read_task(task: RecordTask, people: Mapping[int, Person], queue: QueueVerdicts) -> None:
@@ -118,12 +112,12 @@ def _read_task(task: RecordTask, people: Mapping[int, Person], queue: QueueVerdi
 
 
 def _read(request: TaskRequest, version: AnnotationVersion, people: Mapping[int, Person]) -> QueueVerdict:
-    form, roles, raw = FORMS[request.round], ROUND_FORMS[request.round].roles, version.raw
+    roles, raw = ROUND_FORMS[request.round].roles, version.raw
     person = people.get(signer_of(raw))
     held = (person.role,) if version.roles is None and person is not None else version.roles
     if person is None or not set(held or ()) & set(roles):
         raise RowError(Reason.WRONG_PERSON, f"this queue is for the role {' or '.join(roles)}")
-    content = read_verdict(raw.get("result"), form.gate(request.round))
+    content = read_verdict(raw.get("result"), GATES[request.round])
     require_no_problems(content)
     reasons = content.reasons if content.verdict == "reject" else ()
     comment, at = storable(content.texts["comment"]), str(raw.get("created_at") or "")

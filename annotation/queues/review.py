@@ -5,7 +5,6 @@ calibrate``."""
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from darkroom.annotation.label_studio.protocol import TaskServer
@@ -21,7 +20,7 @@ from darkroom.annotation.queues.base import (
 )
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.journal import Journal
-from darkroom.annotation.rounds.task_exchange import SyncCounts, TaskExchange
+from darkroom.annotation.rounds.task_exchange import TaskExchange
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.publishing.judge_stats import reviews_key
@@ -50,7 +49,7 @@ class ReviewQueue:
     campaign: Campaign
     journal: Journal
 
-    def sync(self, server: TaskServer, recipes: Sequence[Recipe], *, n_rows: int) -> SyncCounts:
+    def sync(self, server: TaskServer, recipes: Sequence[Recipe], *, n_rows: int) -> int:
         """Pull verdicts and hand out a seeded sample of each family; a larger ``n_rows`` contains the smaller."""
         items: dict[str, MakeTask] = {}
         for recipe in recipes:
@@ -68,12 +67,8 @@ class ReviewQueue:
             rows = [_review(recipe.family, verdict) for verdict in reviewed]
             reports[recipe.family] = store_rows(self.workspace.tables, reviews_key(recipe.family), Review, rows)
             labels += [label for verdict in reviewed for label in labels_of(recipe, verdict)]
-        write_labels(self.labels, labels)
+        write_labels(self.workspace.annotation / "reviews.jsonl", labels)
         return reports
-
-    @property
-    def labels(self) -> Path:
-        return self.workspace.annotation / "reviews.jsonl"
 
     def _trajectories(self, family: str) -> dict[str, tuple[Sample, Trajectory]]:
         tables, trajectories = self.workspace.tables, {}

@@ -25,7 +25,7 @@ from darkroom.annotation.queues.base import (
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.next_tasks import plain
-from darkroom.annotation.rounds.task_exchange import SyncCounts, TaskExchange
+from darkroom.annotation.rounds.task_exchange import TaskExchange
 from darkroom.pipelines.generation.stage import SAMPLES, Shard
 from darkroom.pipelines.records import Sample, SuitabilityReview, Verification
 from darkroom.pipelines.rl import labels
@@ -72,13 +72,13 @@ class SourceQueue(ABC):
         rows = (row for key in shards_of(tables, SAMPLES, self.source) for row in tables.read(key, Sample))
         return {row.sample_id: row for row in rows if row.source == self.source and self.takes(row)}
 
-    def sync(self, server: TaskServer, *, n_rows: int | None = None) -> SyncCounts:
+    def sync(self, server: TaskServer, *, n_rows: int | None = None) -> int:
         """Pull verdicts and hand out a seeded sample (None: all); a larger ``n_rows`` contains the smaller."""
         samples = self.samples()
         selected = sample_ids(samples, seed=self.campaign.seed, queue=self.round, n_rows=n_rows)
         return self.hand_out(server, {row: partial(self.task, samples[row]) for row in selected})
 
-    def hand_out(self, server: TaskServer, items: Mapping[str, MakeTask]) -> SyncCounts:
+    def hand_out(self, server: TaskServer, items: Mapping[str, MakeTask]) -> int:
         """Pull verdicts and hand out exactly these items. Raises ``AnnotationError``."""
         return sync_queue(TaskExchange(self.journal, server, self.campaign), self.round, items)
 
@@ -120,7 +120,7 @@ class VerificationQueue(SourceQueue):
             text += f"\n\n**Image {n}**\n\n![image {n}]({url})"
         return {"image": urls[0], "question_shown": text}
 
-    def sync_disputed(self, server: TaskServer, disputed: Mapping[str, str]) -> tuple[SyncCounts, list[str]]:
+    def sync_disputed(self, server: TaskServer, disputed: Mapping[str, str]) -> tuple[int, list[str]]:
         """Hand out exactly these samples, marked as disputed; also returns the skipped ones."""
         samples = self.samples()
         items = {row: partial(self.task, samples[row], disputed=True) for row in disputed if row in samples}

@@ -19,7 +19,6 @@ from darkroom.annotation.rounds.journal_file import TaskRequest
 from darkroom.annotation.rounds.submissions import ROUNDS
 from darkroom.annotation.rounds.sync import Say, Sync
 from darkroom.annotation.rounds.tables import RECORDED, AnnotationStages
-from darkroom.annotation.rounds.task_exchange import SyncCounts
 from darkroom.pipelines.records import PoolImage, Reject
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
@@ -73,20 +72,15 @@ class RecordedCampaign:
         outcome = Outcome(rows, rejects, len(self.recording.images))
         return run_stage(self.workspace.tables, RECORDED_POOL, PoolImage, inputs=inputs, perform=lambda: outcome)
 
-    def replay(self, journal: RecordedJournal, *, say: Say = print) -> SyncCounts:
+    def replay(self, journal: RecordedJournal, *, say: Say = print) -> None:
         """Sync until nothing new arrives. Raises ``TableMissing`` without its pool."""
         pool = self.workspace.tables.read(RECORDED_POOL, PoolImage)
         imported = journal.task_ids([task.key for task in self.recording.tasks])
         server = RecordedServer(self.recording, handed_out=imported.values())
         terms = {task.key: task.terms for task in self.recording.tasks}
         sync = Sync(journal, server, self.campaign, say=say, recorded_terms=terms)
-        total = SyncCounts()
-        while True:
-            counts = sync.run(pool)
-            total.n_versions += counts.n_versions
-            total.imported.update(counts.imported)
-            if not counts.imported and server.is_exhausted:
-                return total
+        while sync.run(pool) or not server.is_exhausted:
+            pass
 
     @contextmanager
     def stages(self, *, say: Say = print) -> Iterator[AnnotationStages]:

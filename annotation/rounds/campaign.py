@@ -18,7 +18,7 @@ import pydantic
 import yaml
 
 from darkroom.annotation import AnnotationError
-from darkroom.annotation.label_studio.forms import CATEGORIES, GUIDES, REASONS, form, names, round_guide
+from darkroom.annotation.label_studio.forms import CATEGORIES, GUIDES, REASONS, form, names
 from darkroom.annotation.rounds.journal_file import TaskRequest
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.stage_runs import code_digest
@@ -78,10 +78,6 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
         if language not in GUIDES:
             raise ValueError(f"there is no guide in {language!r}; choose from {', '.join(GUIDES)}")
         return language
-
-    def guide(self, round: str) -> str:
-        """The guide of a round under the campaign's rules, as HTML."""
-        return round_guide(round, self.language, self.max_share, self.max_rework)
 
     def seeded(self, secret: int) -> Campaign:
         """The campaign with ``secret`` in place of a missing seed: with 0 people could compute the choice."""
@@ -152,6 +148,13 @@ class Terms(NamedTuple):
     def rule(self, round: str) -> Rule:
         """Two checkers of a record have to agree."""
         return self.expert_rule if round == "accept" else "unanimity"
+
+    def gate(self, round: str, size: tuple[int, int]) -> dict[str, Any]:
+        """The rules of a task about an image of this size, as the server reads them. An acceptance must repeat the
+        boxes; under the terms of older versions those of the record stay without any."""
+        options = {"categories": list(self.categories), "reasons": list(self.reasons)}
+        frame = {"width": size[0], "height": size[1], "max_share": self.max_share}
+        return {"kind": round, **frame, **options, "accept_needs_box": bool(self.form)}
 
     def asked(self, request: TaskRequest) -> TaskRequest:
         """A round's first request, for as many people as these terms ask; others unchanged."""

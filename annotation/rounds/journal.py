@@ -109,10 +109,10 @@ class Journal(JournalFile):
 
     def n_excluded(self, keys: Sequence[str]) -> dict[str, int]:
         """The number of people that each key excludes; keys that are no request of this campaign are left out."""
-        return dict(self._by_key("select key, overlap - n_wanted from demands", keys))
+        return self._by_key("select key, overlap - n_wanted from demands", keys)
 
     def task_ids(self, keys: Sequence[str]) -> dict[str, int]:
-        return dict(self._by_key("select key, task_id from tasks", keys))
+        return self._by_key("select key, task_id from tasks", keys)
 
     def unready(self, round: str) -> list[tuple[str, int, TaskRequest]]:
         """Tasks of a round without their settings on the server yet: key, task and request."""
@@ -181,9 +181,8 @@ class Journal(JournalFile):
 
     def add_versions(
         self, task_id: int, annotations: Sequence[Mapping[str, Any]], *, roles: Mapping[int, Sequence[str]] = NOTHING
-    ) -> int:
+    ) -> None:
         """Store new states and deletions of one task's annotations; ``roles`` are a recording's."""
-        before = self._db.total_changes
         frozen = {number: ",".join(names) for number, names in roles.items()}
         rows = [
             (raw["id"], version_digest(raw), task_id, json.dumps(raw, sort_keys=True), frozen.get(raw["id"]))
@@ -195,7 +194,6 @@ class Journal(JournalFile):
         deleted = {*self._column("select annotation_id from revisions where task_id = ?", task_id)} - present
         self._db.executemany("insert or ignore into gone values (?)", [(number,) for number in deleted])
         self._db.executemany("delete from gone where annotation_id = ?", [(number,) for number in present])
-        return self._db.total_changes - before
 
     def record_tasks(self, rounds: Sequence[str], *, changed: bool = False) -> Iterator[tuple[str, list[RecordTask]]]:
         """All tasks of each item in ``rounds``, item after item; of ``changed`` items only. Memory: one item."""

@@ -35,8 +35,6 @@ _STEPS = {
     3: (),  # the secret
 }
 """From each schema to the next; missing tables are created anyway."""
-_MAX_KEYS = 500
-"""In one query."""
 
 
 class TaskRequest(NamedTuple):
@@ -177,10 +175,10 @@ class JournalFile:
     def _value(self, query: str, *parameters: object) -> Any:
         return next(iter(self._column(query, *parameters)), None)
 
-    def _by_key(self, query: str, keys: Sequence[str]) -> Iterator[Any]:
-        for start in range(0, len(keys), _MAX_KEYS):
-            batch = keys[start : start + _MAX_KEYS]
-            yield from self._db.execute(f"{query} where key in ({','.join('?' * len(batch))})", batch)
+    def _by_key(self, query: str, keys: Sequence[str]) -> dict[str, Any]:
+        """The rows of a query for a key and a value, of these keys."""
+        found = self._db.execute(f"{query} where key in (select value from json_each(?))", (json.dumps(list(keys)),))
+        return dict(found.fetchall())
 
 
 def open_journal(path: Path) -> sqlite3.Connection:
@@ -209,12 +207,8 @@ def open_journal(path: Path) -> sqlite3.Connection:
 @contextmanager
 def _transaction(database: sqlite3.Connection) -> Iterator[None]:
     database.execute("begin immediate")
-    try:
+    with database:  # commits, or rolls back
         yield
-    except BaseException:
-        database.execute("rollback")
-        raise
-    database.execute("commit")
 
 
 def _migrate(database: sqlite3.Connection) -> None:

@@ -12,7 +12,7 @@ from darkroom.annotation.rounds.campaign import Campaign, Terms, terms_of
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.journal_file import RecordTask, TaskRequest
 from darkroom.annotation.rounds.planted_errors import ERRORS, is_selected, plant
-from darkroom.annotation.rounds.submissions import ROUNDS, ImageRules, Record, RecordFields, RecordState
+from darkroom.annotation.rounds.submissions import ROUNDS, Record, RecordFields, RecordState
 from darkroom.annotation.rounds.task_exchange import PendingTask
 from darkroom.pipelines.records import PoolImage
 from darkroom.pipelines.records.geometry import Box
@@ -93,7 +93,7 @@ def record_task(
     image = item.image
     data: dict[str, Any] = {
         "image": f"/darkroom/images/{item.shown.sha256}",
-        "gate": ImageRules.of(terms, image.width, image.height).gate(round),
+        "gate": terms.gate(round, (image.width, image.height)),
     }
     if round in ("annotate", "rework"):
         data["rules"] = rules_shown(image.width, image.height, terms.max_share)

@@ -124,8 +124,7 @@ def _moved_box(fields: RecordFields, size: tuple[int, int], random: Random) -> R
         x, y = random.randint(0, width - box.width), random.randint(0, height - box.height)
         moved = Box(x, y, x + box.width, y + box.height)
         around = Box(x - box.width // 2, y - box.height // 2, moved.x2 + box.width // 2, moved.y2 + box.height // 2)
-        common = [around.intersection(target) for target in fields.boxes]
-        if not any(box.width > 0 and box.height > 0 for box in common):
+        if not any(around.intersection(target).area for target in fields.boxes):
             return replace(fields, boxes=(*fields.boxes[:position], moved, *fields.boxes[position + 1 :]))
     return None
 

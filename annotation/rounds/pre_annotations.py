@@ -10,10 +10,10 @@ from pydantic import BaseModel, ValidationError
 
 from darkroom.annotation import AnnotationError
 from darkroom.annotation.label_studio.forms import CATEGORIES, names
-from darkroom.annotation.rounds.campaign import ANNOTATION_CODE, Campaign
+from darkroom.annotation.rounds.campaign import ANNOTATION_CODE, Campaign, Terms
 from darkroom.annotation.rounds.image_pool import POOL
 from darkroom.annotation.rounds.next_tasks import results
-from darkroom.annotation.rounds.submissions import ImageRules, RecordFields, read_submission
+from darkroom.annotation.rounds.submissions import RecordFields, read_submission
 from darkroom.pipelines.generation.drafting import CONVERSATION_CODE
 from darkroom.pipelines.generation.stage import Shard, Stage
 from darkroom.pipelines.models.messages import ImagePart, message
@@ -119,8 +119,8 @@ def read_pre_annotation(completion: Completion, item: PoolImage, campaign: Campa
         raw = {"id": 0, "completed_by": 0, "result": results(fields, item)}
     except ValueError as error:
         raise RowError(Reason.BREAKS_RULES, str(error)) from error
-    rules = ImageRules(image.width, image.height, campaign.max_share)
-    return read_submission(raw, round="annotate", rules=rules).fields
+    gate = Terms(campaign.max_share, campaign.max_rework).gate("annotate", (image.width, image.height))
+    return read_submission(raw, gate).fields
 
 
 def _parse(completion: Completion) -> PolicyRecord:

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from darkroom.annotation._plugin.darkroom_studio.content import CHECKING, Content, read_content
 from darkroom.annotation.label_studio.forms import ROUND_FORMS
-from darkroom.annotation.rounds.campaign import CATEGORY_NAMES, Terms
+from darkroom.annotation.rounds.campaign import Terms
 from darkroom.annotation.rounds.journal_file import AnnotationVersion, RecordTask, TaskRequest
 from darkroom.pipelines.records import AnnotationEvent, FieldChange, PoolImage, TruthBox
 from darkroom.pipelines.records.answers import matches
@@ -61,28 +61,6 @@ class Submission:
     comment: str
     verdict: str
     reasons: tuple[str, ...]
-
-
-class ImageRules(NamedTuple):
-    """The size of the image, the largest share of it that a box may cover, and the form's options."""
-
-    width: int
-    height: int
-    max_share: float
-    categories: tuple[str, ...] = CATEGORY_NAMES
-    reasons: tuple[str, ...] = ()
-    """For a rejection; empty: not checked."""
-    accept_needs_box: bool = False
-    """An acceptance must repeat the boxes; otherwise, without any, those of the record stay."""
-
-    @classmethod
-    def of(cls, terms: Terms, width: int, height: int) -> ImageRules:
-        """The rules of one image under some terms; tasks of older versions were accepted without boxes."""
-        return cls(width, height, terms.max_share, terms.categories, terms.reasons, bool(terms.form))
-
-    def gate(self, round: str) -> dict[str, Any]:
-        """The rules as a task carries them, for the server's gate."""
-        return {"kind": round, **self._asdict(), "categories": list(self.categories), "reasons": list(self.reasons)}
 
 
 class ReadAnnotation(NamedTuple):
@@ -145,13 +123,13 @@ class SubmissionReader:
         read = []
         for task in tasks:
             terms = self.terms.get(task.terms, self.default)
-            rules = ImageRules.of(terms, *size)
+            gate = terms.gate(task.request.round, size)
             annotations = []
             for versions in task.annotations:
                 version = used_version(task, versions, frozen)
                 submission: Submission | RowError
                 try:
-                    submission = read_submission(version.raw, round=task.request.round, rules=rules)
+                    submission = read_submission(version.raw, gate)
                 except RowError as error:
                     submission = error
                 annotations.append(ReadAnnotation(version, versions[-1], submission))
@@ -159,9 +137,9 @@ class SubmissionReader:
         return read
 
 
-def read_submission(raw: Mapping[str, Any], *, round: str, rules: ImageRules) -> Submission:
+def read_submission(raw: Mapping[str, Any], gate: Mapping[str, Any]) -> Submission:
     """Raises ``RowError`` with a typed reason for a broken submission, or one that breaks the rules of its task."""
-    person_id, content = signer_of(raw), read_content(raw.get("result"), rules.gate(round))
+    person_id, content = signer_of(raw), read_content(raw.get("result"), gate)
     require_no_problems(content)
     texts = {name: storable(text) for name, text in content.texts.items()}
     boxes = tuple(Box(*corners) for corners in content.boxes)

@@ -20,7 +20,7 @@ from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.next_tasks import pending_tasks
 from darkroom.annotation.rounds.state_machine import StateMachine
 from darkroom.annotation.rounds.submissions import ROUNDS, Record, SubmissionReader
-from darkroom.annotation.rounds.task_exchange import BATCH, SyncCounts, TaskExchange
+from darkroom.annotation.rounds.task_exchange import BATCH, TaskExchange
 from darkroom.pipelines.records import PoolImage
 from darkroom.pipelines.records.digest import digest
 
@@ -40,41 +40,41 @@ class Sync:
     recorded_terms: Mapping[str, Terms | None] = field(default_factory=dict)
     """Terms of a recording's tasks, by key."""
 
-    def run(self, pool: Sequence[PoolImage], *, reset_forms: bool = False, recreate: bool = False) -> SyncCounts:
-        """Raises ``AnnotationError``; what was pulled before is kept."""
-        counts = SyncCounts()
+    def run(self, pool: Sequence[PoolImage], *, reset_forms: bool = False, recreate: bool = False) -> Counter[str]:
+        """Returns the tasks handed out, by round. Raises ``AnnotationError``; what was pulled before is kept."""
         with self.journal.lock():
             exchange = TaskExchange(self.journal, self.server, self.campaign)
             for round in ROUNDS:
-                counts.n_versions += exchange.pull(round, reset_form=reset_forms, recreate=recreate)
+                exchange.pull(round, reset_form=reset_forms, recreate=recreate)
                 self._report_lost_tasks(round)
             if reset_forms or recreate:
                 exchange.restore_queues(reset_form=reset_forms, recreate=recreate)
             exchange.open_checks(self.campaign.annotators_check)
             exchange.pull_accounts()
             self._put_terms_in_force(exchange)
-            self._hand_out(pool, exchange, counts)
-        return counts
+            return self._hand_out(pool, exchange)
 
-    def _hand_out(self, pool: Sequence[PoolImage], exchange: TaskExchange, counts: SyncCounts) -> None:
+    def _hand_out(self, pool: Sequence[PoolImage], exchange: TaskExchange) -> Counter[str]:
         """Derive the states of changed records only, unless an input of all records changed."""
         images, people = sorted(item.image.sha256 for item in pool), [*map(list, self.journal.people().values())]
         campaign = self.campaign.seeded(self.journal.seed)
         inputs = digest([people, images, campaign.model_dump(mode="json"), annotation_digest()])
         complete = self.journal.synced != inputs
         changed = set() if complete else self.journal.changed()
+        handed_out: Counter[str] = Counter()
         if not complete and not changed:
-            return
+            return handed_out
         stages: dict[str, tuple[str, str]] = {}
         selected = pool if complete else [item for item in pool if item.image.sha256 in changed]
         records = _noted(record_states(selected, self.journal, self.campaign, changed=not complete), stages)
         drafts, terms = self.pre_annotations, self.recorded_terms
         pending = pending_tasks(records, self.journal, campaign, pre_annotations=drafts, recorded_terms=terms)
         while batch := list(islice(pending, BATCH)):
-            counts.imported.update(exchange.push(batch))
-            n_tasks = counts.imported.total()
+            handed_out += exchange.push(batch)
+            n_tasks = handed_out.total()
             self.say(f"handed out {n_tasks:,} task{'' if n_tasks == 1 else 's'}")
         self.journal.set_synced(inputs, stages, complete=complete)
+        return handed_out
 
     def _put_terms_in_force(self, exchange: TaskExchange) -> None:
         """From here on tasks go out under today's rules; those that are out keep theirs."""

@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, NamedTuple
 
 from darkroom.annotation import AnnotationError
-from darkroom.annotation.label_studio.forms import ROUND_FORMS
+from darkroom.annotation.label_studio.forms import ROUND_FORMS, round_guide
 from darkroom.annotation.label_studio.protocol import TaskServer
 from darkroom.annotation.rounds.campaign import Campaign, Terms
 from darkroom.annotation.rounds.journal import Journal
@@ -21,14 +21,6 @@ BATCH = 200
 """Tasks in one import: a few seconds, on either database."""
 OVERLAP_SECONDS = 30
 """Each pull starts this long before the last one: a transaction may end late, and clocks have seconds."""
-
-
-@dataclass(slots=True)
-class SyncCounts:
-    """New versions of annotations, and tasks imported by round."""
-
-    n_versions: int = 0
-    imported: Counter[str] = field(default_factory=Counter)
 
 
 class PendingTask(NamedTuple):
@@ -55,12 +47,12 @@ class TaskExchange:
             self.journal.add_blocked(after, entries)
             after += len(entries)
 
-    def pull(self, round: str, *, reset_form: bool = False, recreate: bool = False) -> int:
-        """Recover tasks of an interrupted import and store changes; returns the number of new states."""
+    def pull(self, round: str, *, reset_form: bool = False, recreate: bool = False) -> None:
+        """Recover tasks of an interrupted import and store changes."""
         self._ensure_project(round, reset_form=reset_form, recreate=recreate)
         self._recover_tasks(round)
         self.server.unheld_locks(self._project(round).project_id, release=True)
-        return self._pull_changes(round)
+        self._pull_changes(round)
 
     def restore_queues(self, *, reset_form: bool, recreate: bool) -> None:
         """Restore the queues' projects that there are; their tasks are pulled and handed out by their commands."""
@@ -82,7 +74,7 @@ class TaskExchange:
         old = Terms(today.max_share, today.max_rework, categories=today.categories)
         self.journal.set_terms({key: old._replace(max_share=limits.get(key, old.max_share)) for key in missing})
 
-    def push(self, pending: Sequence[PendingTask]) -> dict[str, int]:
+    def push(self, pending: Sequence[PendingTask]) -> Counter[str]:
         """Store the requests durably, then import their tasks; returns the number of tasks by round."""
         terms = {task.request: task.terms for task in pending if task.terms is not None}
         keys = self.journal.request((task.request for task in pending), terms=terms)
@@ -91,10 +83,11 @@ class TaskExchange:
         by_round = by_key((task.request.round, task) for task in pending)
         for round, tasks in by_round.items():
             self._import(round, tasks)
-        return {round: len(tasks) for round, tasks in by_round.items()}
+        return Counter(task.request.round for task in pending)
 
     def _ensure_project(self, round: str, *, reset_form: bool, recreate: bool) -> None:
-        project, guide = self.journal.project(round), self.campaign.guide(round)
+        project, rules = self.journal.project(round), self.campaign
+        guide = round_guide(round, rules.language, rules.max_share, rules.max_rework)
         if project is not None:
             if reset_form:
                 self.server.reset_form(project.project_id, round, guide=guide)
@@ -107,7 +100,7 @@ class TaskExchange:
                     "work is kept, unfinished work is handed out again"
                 )
             self.journal.forget_project(round)
-        created = self.server.create_project(self.campaign.name, round, n_excluded=N_EXCLUDED[round], guide=guide)
+        created = self.server.create_project(rules.name, round, n_excluded=N_EXCLUDED[round], guide=guide)
         self.journal.set_project(round, RoundProject(created))
 
     def _recover_tasks(self, round: str) -> None:
@@ -127,10 +120,10 @@ class TaskExchange:
         self.journal.set_project(round, project._replace(last_task=max(task.task_id for task in listed)))
         self._set_overlaps(round)
 
-    def _pull_changes(self, round: str) -> int:
+    def _pull_changes(self, round: str) -> None:
         project = self._project(round)
         watermark = project.watermark
-        started, n_new = self.server.now(), 0  # changes during paging are pulled again next time
+        started = self.server.now()  # changes during paging are pulled again next time
         if watermark and started < datetime.fromisoformat(watermark):
             watermark = ""  # the server's clock was set back: what changed since then is before the watermark
         since = datetime.fromisoformat(watermark) - timedelta(seconds=OVERLAP_SECONDS) if watermark else None
@@ -143,9 +136,8 @@ class TaskExchange:
         while batch := list(islice(changes, BATCH)):
             with self.journal.transaction():
                 for changed in batch:
-                    n_new += self.journal.add_versions(changed.task_id, changed.annotations, roles=changed.roles)
+                    self.journal.add_versions(changed.task_id, changed.annotations, roles=changed.roles)
         self.journal.set_project(round, project._replace(watermark=started.isoformat()))
-        return n_new
 
     def _import(self, round: str, pending: Sequence[PendingTask]) -> None:
         project = self._project(round)

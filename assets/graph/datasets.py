@@ -13,6 +13,7 @@ from darkroom.annotation.queues.review import ROUND as REVIEW, ReviewQueue
 from darkroom.annotation.rounds.accepted_source import read_accepted
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.sync import pulled_since
 from darkroom.annotation.rounds.tables import ACCEPTED
 from darkroom.assets.graph.families import SAMPLES as SAMPLES_KEY, stage_key
 from darkroom.assets.graph.partitions import SHIPS
@@ -130,10 +131,11 @@ def expert_reviews_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
     ) -> dg.MaterializeResult:
         with workspace.open() as opened, Journal(opened.annotation) as journal:
             queue = ReviewQueue(opened, Campaign.load(opened.annotation), journal)
+            before = journal.last_version
             with connect(opened) as studio:
-                synced = queue.sync(studio, recipes, n_rows=config.n_rows)
+                n_tasks = queue.sync(studio, recipes, n_rows=config.n_rows)
             reports = queue.materialize(recipes)
-            context.log.info("%d verdicts received, tasks sent: %s", synced.n_versions, dict(synced.imported))
+            context.log.info("received: %s; tasks sent: %d", pulled_since(journal, before), n_tasks)
             n_waiting = read_verdicts(journal, REVIEW).n_waiting
             proportions = {family: acceptance(read_reviews(opened.tables, family)) for family in reports}
         head = ("family", "reviewed", "accepted", "share")

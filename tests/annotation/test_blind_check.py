@@ -16,7 +16,7 @@ from darkroom.annotation._plugin.darkroom_studio.validation import (
 from darkroom.annotation.label_studio.forms import form
 from darkroom.annotation.rounds.campaign import Campaign, terms_of
 from darkroom.annotation.rounds.next_tasks import record_task
-from darkroom.annotation.rounds.submissions import ImageRules, RecordFields, RecordState, read_submission
+from darkroom.annotation.rounds.submissions import RecordFields, RecordState, read_submission
 from darkroom.pipelines.records import ImageRef, PoolImage
 from darkroom.pipelines.records.geometry import Box
 from tests.annotation.desk import ANN, BOB, ITEM, SIZE, accepts
@@ -51,8 +51,7 @@ def test_after_an_own_answer_the_record_is_served_with_it_in_the_form() -> None:
     assert "secret 42" in served["data"]["record_shown"]
     (record,) = served["predictions"]
     raw = {"id": 1, "completed_by": BOB, "result": [*record["result"], accepts()[1]]}
-    rules = ImageRules.of(terms_of(Campaign(), "cross_check"), *SIZE)
-    read = read_submission(raw, round="cross_check", rules=rules)
+    read = read_submission(raw, terms_of(Campaign(), "cross_check").gate("cross_check", SIZE))
     assert (read.blind_answer, read.fields.boxes) == ("41", FIELDS.boxes)
 
 

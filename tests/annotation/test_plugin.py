@@ -12,8 +12,9 @@ from hypothesis import given, settings, strategies as st
 
 from darkroom.annotation._plugin.darkroom_studio.content import FIELDS, find_errors
 from darkroom.annotation._plugin.darkroom_studio.validation import find_submission_errors, read_body
-from darkroom.annotation.queues.base import FORMS
-from darkroom.annotation.rounds.submissions import ImageRules, read_submission
+from darkroom.annotation.queues.base import GATES
+from darkroom.annotation.rounds.campaign import Terms
+from darkroom.annotation.rounds.submissions import read_submission
 from darkroom.pipelines.records.reject_reasons import RowError
 from tests.annotation.desk import ANN, SIZE, accepts, box, choice, fixes, number, record, rejects, text
 from tests.matrices import fewer_quickly
@@ -80,7 +81,7 @@ def test_other_tasks_are_left_alone(gate: dict) -> None:
 
 
 def test_an_empty_verdict_of_a_queue_is_refused() -> None:
-    gate = FORMS["review"].gate("review")
+    gate = GATES["review"]
     assert find_errors([], gate) == ["Choose one: accept, reject."]
     assert find_errors([choice("verdict", "reject")], gate) == ["Say why you reject it: choose at least one reason."]
     assert find_errors([choice("verdict", "accept")], gate) == []
@@ -165,8 +166,9 @@ def test_the_gate_accepts_exactly_what_the_sync_accepts(round: str, results: Any
     """Over whatever JSON people send; neither of the two raises anything else than its refusal."""
     if isinstance(results, list):
         results = random.sample(results, random.randint(max(0, len(results) - 2), len(results)))
-    rules = ImageRules(*SIZE, 0.05, reasons=("bad_box", "ambiguous"), accept_needs_box=random.random() < 0.5)
-    errors = find_errors(results, rules.gate(round))
+    terms = Terms(0.05, 2, form=random.choice(["", "today's"]), reasons=("bad_box", "ambiguous"))
+    gate = terms.gate(round, SIZE)
+    errors = find_errors(results, gate)
     expected = pytest.raises(RowError, match=re.escape(" ".join(errors))) if errors else nullcontext()
     with expected:
-        read_submission({"id": 1, "completed_by": ANN, "result": results}, round=round, rules=rules)
+        read_submission({"id": 1, "completed_by": ANN, "result": results}, gate)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from darkroom.annotation.quality.metrics import measure
-from darkroom.annotation.quality.report import write_report
+from darkroom.annotation.quality.report import render
 from scripts.screenshots import tab
 from tests.annotation.simulation import simulate
 
@@ -21,7 +21,9 @@ NAMES = "[...document.querySelectorAll('table.sortable tbody th')].map(node => n
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     campaign = simulate()
     quality = measure(campaign.states, blocked=campaign.hits, people=campaign.people)
-    return write_report(quality, tmp_path_factory.mktemp("report") / "report.html")
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    path.write_text(render(quality))
+    return path
 
 
 def seen(port: int, page: Path, *scripts: str, size: tuple[int, int] = (1280, 1000)) -> list[Any]:

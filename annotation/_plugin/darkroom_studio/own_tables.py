@@ -36,26 +36,27 @@ LONGEST_PAUSE = 300
 
 def create_tables() -> None:
     """Create the tables in either database (idempotent)."""
+    for name, columns in _TABLES.items():
+        _row(f"create table if not exists {name} ({columns})")
+
+
+def _row(statement: str, *values: Any) -> Any:
+    """Execute a statement; returns its first row, None without any."""
     with connection.cursor() as cursor:
-        for name, columns in _TABLES.items():
-            cursor.execute(f"create table if not exists {name} ({columns})")
+        cursor.execute(statement, values)
+        return cursor.fetchone() if cursor.description else None
 
 
 def settled_answer(task_id: int, user: Any) -> str:
     """The answer of a person to a task; empty before they gave one."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"select answer from {ANSWERS} where task_id = %s and user_id = %s", [task_id, user.id])
-        row = cursor.fetchone()
+    row = _row(f"select answer from {ANSWERS} where task_id = %s and user_id = %s", task_id, user.id)
     return str(row[0]) if row else ""
 
 
 def settle(task_id: int, user: Any, answer: str) -> str:
     """Store a first answer; returns the one that counts."""
-    values = [task_id, user.id, answer, datetime.now(UTC).isoformat(timespec="seconds")]
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"insert into {ANSWERS} values (%s, %s, %s, %s) on conflict (task_id, user_id) do nothing", values
-        )
+    now, first = datetime.now(UTC).isoformat(timespec="seconds"), "on conflict (task_id, user_id) do nothing"
+    _row(f"insert into {ANSWERS} values (%s, %s, %s, %s) {first}", task_id, user.id, answer, now)
     return settled_answer(task_id, user)
 
 
@@ -84,31 +85,21 @@ def work_on(task_id: int, user: Any) -> float:
     """Note that a person works on a task now; returns the seconds of work on it so far."""
     pause = f"excluded.last_at - {WORK}.last_at"
     counted = f"case when {pause} > {LONGEST_PAUSE} then {LONGEST_PAUSE} when {pause} < 0 then 0 else {pause} end"
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"insert into {WORK} values (%s, %s, 0, %s) on conflict (task_id, user_id) do update "
-            f"set seconds = {WORK}.seconds + {counted}, last_at = excluded.last_at returning seconds",
-            [task_id, user.id, time.time()],
-        )
-        return round(float(cursor.fetchone()[0]), 1)
+    begun = f"insert into {WORK} values (%s, %s, 0, %s) on conflict (task_id, user_id) do update "
+    more = f"set seconds = {WORK}.seconds + {counted}, last_at = excluded.last_at returning seconds"
+    return round(float(_row(begun + more, task_id, user.id, time.time())[0]), 1)
 
 
 def login_wait(name: str) -> int:
     """Seconds until another password may be tried under this name; 0: now."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"select n, last_at from {FAILURES} where name = %s", [name])
-        n, last_at = cursor.fetchone() or (0, 0.0)
+    n, last_at = _row(f"select n, last_at from {FAILURES} where name = %s", name) or (0, 0.0)
     return wait_after(n, time.time() - last_at)
 
 
 def note_login(name: str, *, succeeded: bool) -> None:
     """Count a wrong password; a right one ends the count."""
-    with connection.cursor() as cursor:
-        if succeeded:
-            cursor.execute(f"delete from {FAILURES} where name = %s", [name])
-            return
-        cursor.execute(
-            f"insert into {FAILURES} values (%s, 1, %s) on conflict (name) do update "
-            f"set n = {FAILURES}.n + 1, last_at = excluded.last_at",
-            [name, time.time()],
-        )
+    if succeeded:
+        _row(f"delete from {FAILURES} where name = %s", name)
+        return
+    counted = f"on conflict (name) do update set n = {FAILURES}.n + 1, last_at = excluded.last_at"
+    _row(f"insert into {FAILURES} values (%s, 1, %s) {counted}", name, time.time())

@@ -15,6 +15,7 @@ from core.views import main as studio_main
 from darkroom_studio.access import is_open, role_of, round_of
 from darkroom_studio.administration import counted
 from darkroom_studio.content import WRITING
+from darkroom_studio.identity import own_annotations
 from darkroom_studio.languages import language_of, marked, title_in, translated
 from django.db.models import Count, F, Q
 from django.db.models.fields.json import KT
@@ -23,7 +24,7 @@ from django.template import Context, Engine
 from django.utils.timezone import now
 from projects.models import Project
 from projects.views import project_list
-from tasks.models import Annotation, Task
+from tasks.models import Task
 
 ROUNDS = ("annotate", "cross_check", "accept", "rework", "review", "verify", "suitability")
 """In the order of a record's way."""
@@ -33,8 +34,6 @@ FIRST = ("rework", "accept", "cross_check", "review", "annotate", "verify", "sui
 START = "/projects/"
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 _TEMPLATE = Path(__file__).with_name("start.html").read_text(encoding="utf-8")
-_RESERVED = Q(result_count=0, lead_time__isnull=True)
-"""An annotation that keeps a person out of a task, made by the import."""
 
 
 def home(request: HttpRequest) -> HttpResponse:
@@ -108,13 +107,13 @@ def _progress(project: Any, user: Any, projects: Iterable[Any]) -> RoundProgress
     """``projects`` are the ones to look for the person's own records in."""
     waiting = _waiting(project, user)
     midnight = datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
-    today = Annotation.objects.filter(project=project, completed_by=user, was_cancelled=False, created_at__gte=midnight)
+    today = own_annotations(user).filter(project=project, was_cancelled=False, created_at__gte=midnight)
     return RoundProgress(
         project_id=project.id,
         title=project.title,
         campaign=campaign_of(project),
         round=round_of(project),
-        n_today=today.exclude(_RESERVED).count(),
+        n_today=today.count(),
         n_waiting=waiting.count(),
         n_sent_back=_sent_back(waiting, user, project, projects) if round_of(project) == "rework" else 0,
     )
@@ -148,6 +147,6 @@ def _sent_back(waiting: Any, user: Any, project: Any, projects: Iterable[Any]) -
         return 0
     campaign = campaign_of(project)
     written_in = [p.id for p in projects if round_of(p) in WRITING and campaign_of(p) == campaign]
-    own = Annotation.objects.filter(project__in=written_in, completed_by=user, was_cancelled=False)
-    written = Task.objects.filter(annotations__in=own.exclude(_RESERVED))
+    own = own_annotations(user).filter(project__in=written_in, was_cancelled=False)
+    written = Task.objects.filter(annotations__in=own)
     return len(images & set(written.values_list(KT("data__image"), flat=True)))

@@ -73,12 +73,9 @@ class MathsProcess:
         process, self._process = self._process, None
         if process is None:
             return
-        for stream in (process.stdin, process.stdout):
-            if stream is not None:
-                stream.close()
-        if self._owner == os.getpid():
-            process.kill()
-            process.wait()
+        with process:  # closes its pipes, and waits for it if it is a child of this process
+            if self._owner == os.getpid():
+                process.kill()
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._owner != os.getpid() or self._process.poll() is not None:

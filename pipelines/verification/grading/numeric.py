@@ -300,13 +300,8 @@ def asks_for_exact(question: str) -> bool:
     return _RE.exact.search(question) is not None
 
 
-def is_named(unit: Unit, question: str) -> bool:
-    """Return whether the question names the unit, in any of its spellings."""
-    return unit in _named(question)
-
-
 @lru_cache(maxsize=1024)
-def _named(question: str) -> frozenset[Unit]:
+def units_of(question: str) -> frozenset[Unit]:
     """The units that a question names, the longest spelling first: "square metres" name no metre."""
     names = re.compile(rf"(?<![^\W\d])(?:(?i:{_IN_ANY_CASE})|{_CASED})(?![^\W\d])")  # here: it takes long to compile
     units = {UNITS.get(match[0]) or UNITS[match[0].casefold()] for match in names.finditer(question)}
@@ -340,7 +335,7 @@ def _is_other_currency(unit: Unit | None, expected: Unit | None, question: str) 
     """Return whether the answer is in a currency and the question names others only."""
     if unit is None or expected is not None or unit.names[0] not in CURRENCIES:
         return False
-    currencies = {UNITS[symbol] for symbol in CURRENCIES if symbol in question or is_named(UNITS[symbol], question)}
+    currencies = {UNITS[symbol] for symbol in CURRENCIES if symbol in question or UNITS[symbol] in units_of(question)}
     return bool(currencies) and unit not in currencies
 
 
@@ -348,14 +343,14 @@ def _is_money(unit: Unit | None, expected: Quantity, question: str) -> bool:
     """Return whether a currency may be left out: the expected answer has it, or the question is about money."""
     if unit is None or unit.names[0] not in CURRENCIES:
         return False
-    return expected.unit is not None or (_RE.money.search(question) is not None and not is_named(PER_CENT, question))
+    return expected.unit is not None or (_RE.money.search(question) is not None and PER_CENT not in units_of(question))
 
 
 def _unit(of: Quantity, beside: Quantity, question: str) -> Unit | None:
     """The unit of a number; if it has none, the one of the other's dimension that the question names."""
     if of.unit is not None or beside.unit is None or of.noun:
         return of.unit
-    alike = {unit for unit in UNITS.values() if unit.dimension == beside.unit.dimension and is_named(unit, question)}
+    alike = {unit for unit in UNITS.values() if unit.dimension == beside.unit.dimension and unit in units_of(question)}
     return alike.pop() if len(alike) == 1 else None
 
 

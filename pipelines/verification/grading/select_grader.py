@@ -21,7 +21,7 @@ from darkroom.pipelines.verification.grading.dates import infinity, same_date
 from darkroom.pipelines.verification.grading.lists import elements, solutions
 from darkroom.pipelines.verification.grading.maths import as_rows, read_expression
 from darkroom.pipelines.verification.grading.number_words import as_english, is_foreign
-from darkroom.pipelines.verification.grading.numeric import as_number, is_named, read_quantity, same_span
+from darkroom.pipelines.verification.grading.numeric import as_number, read_quantity, same_span, units_of
 from darkroom.pipelines.verification.grading.text_match import is_formula, is_to_the_letter
 from darkroom.pipelines.verification.grading.word_lists import Patterns, any_of, read_words
 
@@ -68,7 +68,7 @@ def _found(sample: Sample, answer: str, tolerance: float, unit: str) -> Grader:
         is_part = "/" in plain and _RE.part.search(sample.question) is not None
         quantity = plain_quantity if plain_quantity.unit or is_foreign(sample.question) or is_part else None
     if quantity is not None:
-        own = quantity.unit.names[0] if quantity.unit and is_named(quantity.unit, sample.question) else ""
+        own = quantity.unit.names[0] if quantity.unit in units_of(sample.question) else ""
         return Grader("number", tolerance, unit or own)
     if as_rows(answer) or len(solutions(answer)) > 1 or _is_point(answer, sample.question):
         return Grader("maths")

@@ -75,9 +75,9 @@ def task_of(journal: Journal, sample_id: str) -> int:
 def test_problems_of_the_category_go_out_once_and_a_larger_number_keeps_the_smaller(
     queue: SuitabilityQueue, server: Studio
 ) -> None:
-    assert queue.sync(server, n_rows=5).imported == {"suitability": 5}
+    assert queue.sync(server, n_rows=5) == 5
     first = {task["data"]["page"] for task in server.tasks.values()}
-    assert queue.sync(server).imported == {"suitability": N_PROBLEMS - 5}
+    assert queue.sync(server) == N_PROBLEMS - 5
     assert first < {task["data"]["page"] for task in server.tasks.values()}
 
 
@@ -125,13 +125,13 @@ def verification(workspace: Workspace, journal: Journal) -> VerificationQueue:
 def test_disputed_samples_go_out_without_the_answers_of_judges_and_no_others_do(
     verification: VerificationQueue, server: Studio
 ) -> None:
-    counts, skipped = verification.sync_disputed(server, {"s01": "6 of 8 judges say 4_5", "s03": "x", "nobody": "x"})
-    assert counts.imported == {"verify": 1}
+    n_tasks, skipped = verification.sync_disputed(server, {"s01": "6 of 8 judges say 4_5", "s03": "x", "nobody": "x"})
+    assert n_tasks == 1
     assert skipped == ["s03", "nobody"]
     [task] = server.tasks.values()
     assert task["data"]["question_shown"].endswith(DISPUTED)
     assert "4_5" not in str(task["data"]), "another's answer would sway people, who get the data with the page"
-    assert verification.sync_disputed(server, {"s01": "said otherwise"})[0].imported == {}
+    assert verification.sync_disputed(server, {"s01": "said otherwise"})[0] == 0
 
 
 def test_all_images_of_a_sample_are_shown_and_samples_with_a_video_are_left_out(
@@ -140,7 +140,7 @@ def test_all_images_of_a_sample_are_shown_and_samples_with_a_video_are_left_out(
     images = tuple(ImageRef(digit * 64, 9, 9, "RGB", "PNG") for digit in "123")
     video = replace(problem(5, images=images), videos=(VideoRef("b" * 64, "mp4", 9, 9, 30, 10.0),))
     fill(workspace, problem(4, images=images), video)
-    assert verification.sync(server).imported == {"verify": 1}
+    assert verification.sync(server) == 1
     [task] = server.tasks.values()
     assert task["data"]["image"] == "/darkroom/images/" + "1" * 64
     shown = task["data"]["question_shown"]

@@ -21,12 +21,12 @@ import yaml
 from darkroom.annotation.label_studio.client import LabelStudioClient
 from darkroom.annotation.label_studio.server import connect, server_of
 from darkroom.annotation.recordings.format import BUNDLED, record, write_recording
-from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.campaign import Campaign, Terms
 from darkroom.annotation.rounds.image_pool import POOL
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.next_tasks import results
 from darkroom.annotation.rounds.planted_errors import plant
-from darkroom.annotation.rounds.submissions import ImageRules, RecordFields, read_submission
+from darkroom.annotation.rounds.submissions import RecordFields, read_submission
 from darkroom.annotation.rounds.sync import Sync
 from darkroom.annotation.rounds.tables import AnnotationStages
 from darkroom.pipelines.records import ImageRef, PoolImage
@@ -225,7 +225,7 @@ class _Person:
 def _prefilled(task: Mapping[str, Any], image: ImageRef) -> RecordFields:
     """The record in the task's prediction."""
     raw = {"id": 0, "completed_by": 0, "result": task["predictions"][0]["result"]}
-    return read_submission(raw, round="annotate", rules=ImageRules(image.width, image.height, 1.0)).fields
+    return read_submission(raw, Terms(1.0, 2).gate("annotate", (image.width, image.height))).fields
 
 
 if __name__ == "__main__":

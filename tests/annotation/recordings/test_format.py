@@ -282,7 +282,7 @@ def test_the_bundled_recording_holds_what_a_campaign_has(tmp_path: Path) -> None
     with RecordedJournal(tmp_path / "journal", bundled.campaign) as journal:
         server = RecordedServer(bundled)
         sync = Sync(journal, server, bundled.campaign, say=lambda text: None)
-        while sync.run(bundled.images).imported or not server.is_exhausted:
+        while sync.run(bundled.images) or not server.is_exhausted:
             pass
         found = [state for _, _, state in record_states(bundled.images, journal, bundled.campaign)]
         assert journal.blocked_submissions()

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, strategies as st
 from markdown_it import MarkdownIt
 
-from darkroom.annotation.rounds.campaign import Campaign, terms_of
-from darkroom.annotation.rounds.next_tasks import plain, record_task, results, rules_shown
-from darkroom.annotation.rounds.submissions import ImageRules, RecordFields, RecordState, read_submission
+from darkroom.annotation._plugin.darkroom_studio.content import rules_shown
+from darkroom.annotation.rounds.campaign import Campaign, Terms, terms_of
+from darkroom.annotation.rounds.next_tasks import plain, record_task, results
+from darkroom.annotation.rounds.submissions import RecordFields, RecordState, read_submission
 from darkroom.pipelines.records import AnnotationEvent, ImageRef, PoolImage
 from darkroom.pipelines.records.geometry import Box
 from tests.annotation.desk import ANN, BOB, ITEM, SIZE
@@ -28,7 +29,7 @@ def waiting(round: str, **more: object) -> RecordState:
 
 def test_a_prediction_reads_as_the_record_that_it_was_made_from() -> None:
     raw = {"id": 1, "completed_by": ANN, "result": results(FIELDS, ITEM_OF_POOL)}
-    assert read_submission(raw, round="annotate", rules=ImageRules(*SIZE, 0.05)).fields == FIELDS
+    assert read_submission(raw, Terms(0.05, 2).gate("annotate", SIZE)).fields == FIELDS
 
 
 @pytest.mark.parametrize(
@@ -42,7 +43,7 @@ def test_a_prediction_reads_as_the_record_that_it_was_made_from() -> None:
 def test_a_task_shows_what_its_round_needs_and_no_name(round: str, seats: list[int], shown: set[str]) -> None:
     task = record_task(ITEM_OF_POOL, waiting(round), round=round, terms=TERMS)
     assert set(task["data"]) == {"image", "gate"} | shown
-    assert task["data"]["gate"].items() >= ImageRules.of(TERMS, *SIZE).gate(round).items()
+    assert task["data"]["gate"].items() >= TERMS.gate(round, SIZE).items()
     assert [one["completed_by"] for one in task.get("annotations", [])] == seats
     assert all(one["ground_truth"] is False and one["result"] == [] for one in task.get("annotations", []))
     assert "example.com" not in str(task)

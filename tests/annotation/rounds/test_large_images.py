@@ -20,7 +20,7 @@ from darkroom.annotation.rounds.accepted_source import as_shown, read_shown, to_
 from darkroom.annotation.rounds.campaign import Campaign, ImageFolder, terms_of
 from darkroom.annotation.rounds.image_pool import POOL, left_out, materialize_pool
 from darkroom.annotation.rounds.next_tasks import record_task, results, to_percent
-from darkroom.annotation.rounds.submissions import ImageRules, Record, RecordState, read_submission
+from darkroom.annotation.rounds.submissions import Record, RecordState, read_submission
 from darkroom.annotation.rounds.tables import ACCEPTED, annotated
 from darkroom.pipelines.records import Annotated, PoolImage
 from darkroom.pipelines.records.geometry import Box
@@ -74,9 +74,9 @@ def test_a_box_that_was_drawn_on_the_view_is_the_target_in_the_original(workspac
     assert dark is not None
     drawn = box(**share(dark, item.view.width, item.view.height), original_width=item.view.width)
     raw = {"id": 1, "completed_by": ANN, "result": [{**drawn, "original_height": item.view.height}, *record()[1:]]}
-    rules = ImageRules.of(TERMS, *SIZE)
-    assert find_errors(raw["result"], rules.gate("annotate")) == []
-    submission = read_submission(raw, round="annotate", rules=rules)
+    gate = TERMS.gate("annotate", SIZE)
+    assert find_errors(raw["result"], gate) == []
+    submission = read_submission(raw, gate)
     (found,) = submission.fields.boxes
     assert max(abs(a - b) for a, b in zip(found, TARGET, strict=True)) <= 2, (found, TARGET)
     state = RecordState(item.image.sha256, fields=submission.fields)
@@ -103,7 +103,7 @@ def share(corners: tuple[int, int, int, int], width: int, height: int) -> dict[s
 
 
 def test_the_limit_of_a_box_is_a_share_of_the_original() -> None:
-    gate = ImageRules.of(TERMS, *SIZE).gate("annotate")
+    gate = TERMS.gate("annotate", SIZE)
     width, height = shown_size(*SIZE)
     frame = {"original_width": width, "original_height": height}
     assert find_errors([box(width=25, height=20, **frame), *record()[1:]], gate) == []

@@ -51,7 +51,7 @@ class Old:
             plain.executescript("drop table secret; pragma user_version = 3")
 
     def sync(self, journal: Journal, campaign: Campaign = RULES) -> Counter[str]:
-        return Sync(journal, self.studio, campaign, say=lambda text: None).run(POOL).imported
+        return Sync(journal, self.studio, campaign, say=lambda text: None).run(POOL)
 
     def sync_killed(self, journal: Journal, patch: pytest.MonkeyPatch, owner: type, act: str) -> None:
         with patch.context() as killed:
@@ -141,7 +141,7 @@ def test_a_recording_gives_the_planted_errors_back(old: Old, journal: Journal, t
     with RecordedJournal(tmp_path / "replayed", rules) as replayed:
         server, terms = RecordedServer(recording), {task.key: task.terms for task in recording.tasks}
         sync = Sync(replayed, server, rules, say=lambda text: None, recorded_terms=terms)
-        while sync.run(POOL).imported or not server.is_exhausted:
+        while sync.run(POOL) or not server.is_exhausted:
             pass
         found = [state.planted_checks for state in states(replayed, rules)]
     caught = [[(check.error, check.caught) for check in checks] for checks in found]

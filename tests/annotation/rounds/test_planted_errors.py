@@ -7,9 +7,9 @@ from dataclasses import fields as names_of, replace
 import pytest
 from hypothesis import given, strategies as st
 
-from darkroom.annotation.rounds.campaign import CATEGORY_NAMES
+from darkroom.annotation.rounds.campaign import CATEGORY_NAMES, Terms
 from darkroom.annotation.rounds.planted_errors import ERRORS, is_selected, plant
-from darkroom.annotation.rounds.submissions import ImageRules, RecordFields, read_submission
+from darkroom.annotation.rounds.submissions import RecordFields, read_submission
 from darkroom.pipelines.records.answers import matches
 from darkroom.pipelines.records.geometry import Box
 from tests.annotation.simulation import raw_record
@@ -44,7 +44,7 @@ def test_a_planted_record_is_valid_and_differs_in_what_it_says_only(record, seed
     found = plant(record, SIZE, seed=seed)
     if found is None:
         return
-    submission = read_submission(raw_record(found.fields, SIZE), round="annotate", rules=ImageRules(*SIZE, 0.05))
+    submission = read_submission(raw_record(found.fields, SIZE), Terms(0.05, 2).gate("annotate", SIZE))
     assert submission.fields == found.fields
     changed = {
         one.name for one in names_of(RecordFields) if getattr(record, one.name) != getattr(found.fields, one.name)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from darkroom.annotation import AnnotationError
-from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.campaign import Campaign, Terms
 from darkroom.annotation.rounds.image_pool import POOL
 from darkroom.annotation.rounds.pre_annotations import (
     PRE_ANNOTATIONS,
@@ -15,7 +15,7 @@ from darkroom.annotation.rounds.pre_annotations import (
     read_pre_annotation,
     read_predictions,
 )
-from darkroom.annotation.rounds.submissions import ImageRules, read_submission
+from darkroom.annotation.rounds.submissions import read_submission
 from darkroom.pipelines.models.policies import Completion, CompletionRequest, PolicyError, PolicyIdentity
 from darkroom.pipelines.models.policies.policy import SentImage as Seen
 from darkroom.pipelines.records import ImageRef, PoolImage, PreAnnotation, Usage
@@ -133,7 +133,7 @@ def test_pre_annotations_are_predictions_that_read_as_records(workspace: Workspa
     one = found["a" * 64]
     assert one["model_version"] == "pre-annotation by seer"
     raw = {"id": 1, "completed_by": 2, "result": one["result"]}
-    assert read_submission(raw, round="annotate", rules=ImageRules(*SIZE, 0.05)).fields.answer == "No. 7"
+    assert read_submission(raw, Terms(0.05, 2).gate("annotate", SIZE)).fields.answer == "No. 7"
 
 
 def test_a_campaign_that_wants_no_pre_annotations_says_so(workspace: Workspace, pool: list[PoolImage]) -> None:

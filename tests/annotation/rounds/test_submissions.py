@@ -4,16 +4,17 @@ from typing import Any
 
 import pytest
 
-from darkroom.annotation.rounds.submissions import ImageRules, Submission, read_submission, worked_seconds
+from darkroom.annotation.rounds.campaign import Terms
+from darkroom.annotation.rounds.submissions import Submission, read_submission, worked_seconds
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from tests.annotation.desk import ANN, SIZE, accepts, box, choice, number, record, rejects, text
 
-RULES = ImageRules(*SIZE, 0.05)
+TERMS = Terms(0.05, 2)
 
 
 def submission(result: Any, round: str = "annotate", **more: Any) -> Submission:
     raw = {"id": 7, "completed_by": ANN, "updated_by": None, "created_at": "2026-05-01T10:00:00Z", "lead_time": 3.5}
-    return read_submission(raw | {"result": result} | more, round=round, rules=RULES)
+    return read_submission(raw | {"result": result} | more, TERMS.gate(round, SIZE))
 
 
 def error(result: Any, round: str = "annotate", **more: Any) -> RowError:

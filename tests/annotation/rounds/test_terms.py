@@ -153,7 +153,7 @@ def test_a_recording_replays_under_the_terms_and_roles_of_its_tasks(team: Team, 
     with RecordedJournal(tmp_path / "replayed", recording.campaign) as journal:
         server, terms = RecordedServer(recording), {task.key: task.terms for task in recording.tasks}
         sync = Sync(journal, server, recording.campaign, say=team.said.append, recorded_terms=terms)
-        while sync.run(POOL).imported or not server.is_exhausted:
+        while sync.run(POOL) or not server.is_exhausted:
             pass
         [(_, _, state)] = record_states(POOL, journal, recording.campaign)
     assert (state.round, state.fields, len(state.history), state.invalid) == ("rework", before.fields, 2, [])

@@ -362,13 +362,11 @@ def test_a_backup_of_a_running_server_goes_on_elsewhere(
                 assert Doctor(journal, studio).examine().sentences == []
                 pool = workspace.tables.read(POOL, PoolImage)
                 campaign = Campaign.load(workspace.annotation)
-                before = journal.progress()
-                counts = Sync(journal, studio, campaign, say=lambda text: None).run(pool)
-                assert (counts.n_versions, counts.imported, journal.progress()) == (0, {}, before)
+                before = (journal.last_version, journal.progress())
+                handed_out = Sync(journal, studio, campaign, say=lambda text: None).run(pool)
+                assert (handed_out, (journal.last_version, journal.progress())) == ({}, before)
                 added = [PoolImage(ImageRef("f" * 64, *SIZE, "RGB", "JPEG"), "ours", "new", "CC0-1.0")]
-                assert Sync(journal, studio, campaign, say=lambda text: None).run(pool + added).imported == {
-                    "annotate": 1
-                }
+                assert Sync(journal, studio, campaign, say=lambda text: None).run(pool + added) == {"annotate": 1}
             assert logs_in(started.url, *login)
         finally:
             restored.stop()

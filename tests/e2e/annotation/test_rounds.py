@@ -56,18 +56,18 @@ def test_a_project_that_was_deleted_and_a_form_that_was_changed_are_said_and_men
         http_client(started.url, server.admin.token) as admin,
     ):
         sync = Sync(journal, studio, Campaign(name="mishaps"), say=lambda text: None)
-        assert sync.run(pool).imported == {"annotate": 3}
+        assert sync.run(pool) == {"annotate": 3}
         known = journal.project("annotate")
         assert known is not None
         assert admin.patch(f"/api/projects/{known[0]}/", json={"label_config": OTHER_FORM}).status_code == 200
         with pytest.raises(AnnotationError, match="--reset-forms"):
             sync.run(pool)
-        assert sync.run(pool, reset_forms=True).imported == {}
+        assert sync.run(pool, reset_forms=True) == {}
         assert admin.delete(f"/api/projects/{known[0]}/").status_code == 204
         with pytest.raises(AnnotationError, match="--recreate"):
             sync.run(pool)
-        assert sync.run(pool, recreate=True).imported == {"annotate": 3}
-        assert sync.run(pool).imported == {}
+        assert sync.run(pool, recreate=True) == {"annotate": 3}
+        assert sync.run(pool) == {}
 
 
 def test_who_leaves_in_the_middle_of_a_round_hands_their_task_on_and_may_come_back(
@@ -112,7 +112,7 @@ def test_who_leaves_in_the_middle_of_a_round_hands_their_task_on_and_may_come_ba
         )
         assert answer.status_code == 201
         assert next_task("stayer").json()["id"] == first
-        assert sync.run(pool).imported == {"cross_check": 1}, "what was submitted counts"
+        assert sync.run(pool) == {"cross_check": 1}, "what was submitted counts"
         assert {p.email: p.role for p in journal.people().values()}["leaver@example.com"] == "annotator"
         assert "removed" in run_darkroom(environment, "annotate", "users", "list")
         said = run_darkroom(
@@ -169,18 +169,18 @@ def test_three_experts_judge_each_record_one_disagrees_and_one_leaves(
         reject = [choice("verdict", "reject"), choice("reason", "ambiguous")]
         for _ in pool:
             submit("writer", take("writer", "annotate").json(), written())
-        assert sync.run(pool).imported == {"cross_check": 3}
+        assert sync.run(pool) == {"cross_check": 3}
         assert take("marker", "annotate").status_code == 403, "a checker never writes"
         assert take("writer", "cross_check").status_code == 404, "nobody checks an own record"
         for name in ("marker", "second"):
-            assert sync.run(pool).imported == {}, "one of two has checked them"
+            assert sync.run(pool) == {}, "one of two has checked them"
             for _ in pool:
                 task, headers = take(name, "cross_check").json(), {"Authorization": f"Token {tokens[name]}"}
                 answer = f"/darkroom/tasks/{task['id']}/answer"
                 assert client.post(answer, json={"answer": "42"}, headers=headers).is_success
                 submit(name, task, check)
             assert take(name, "cross_check").status_code == 404, "nobody checks a record twice"
-        assert sync.run(pool).imported == {"accept": 3}
+        assert sync.run(pool) == {"accept": 3}
         for name in ("yes", "nay", "goer"):
             seen = []
             for n in range(2 if name == "goer" else 3):
@@ -192,7 +192,7 @@ def test_three_experts_judge_each_record_one_disagrees_and_one_leaves(
         assert take("yes", "accept").status_code == 404
         last = take("goer", "accept").json()["id"]
         assert take("heir", "accept").status_code == 404, "its third place is taken while somebody has it open"
-        assert sync.run(pool).imported == {"rework": 1}, "two of three sent it back; the last record waits"
+        assert sync.run(pool) == {"rework": 1}, "two of three sent it back; the last record waits"
         assert studio.remove_person("goer@panel.example.com") == 1
         assert [take("heir", "accept").json()["id"], take("nay", "accept").status_code] == [last, 404]
         submit("heir", {"id": last}, check[1:])
@@ -231,7 +231,7 @@ def test_the_gate_refuses_whatever_the_sync_would_not_take(server: LabelStudioSe
     with Journal(workspace.annotation) as journal, connect(workspace, environment) as studio:
         made = studio.add_person("gated@example.com", role="annotator", password="a secret of the gated")
         sync = Sync(journal, studio, campaign, say=lambda text: None)
-        assert sync.run(pool).imported == {"annotate": 3}
+        assert sync.run(pool) == {"annotate": 3}
         assert Doctor(journal, studio).examine().sentences == [], "the server has what was handed out, to the letter"
         project = journal.project("annotate")
         assert project is not None
@@ -264,7 +264,7 @@ def test_the_gate_refuses_whatever_the_sync_would_not_take(server: LabelStudioSe
             back = ann.patch(f"/api/annotations/{skip.json()['id']}/", json={"was_cancelled": False})
             assert back.status_code == 403, "an empty skip does not become a submission"
         as_if_killed_before_counting(server, project.project_id)
-        assert sync.run(pool).imported == {"cross_check": 1}
+        assert sync.run(pool) == {"cross_check": 1}
         promote = ["users", "add", "gated@example.com", "--role", "expert"]
         beforehand = CliRunner().invoke(app, [*promote, "--dry-run"], env=environment)
         assert "gated@example.com: annotator -> expert; what they submitted" in beforehand.output
@@ -273,7 +273,7 @@ def test_the_gate_refuses_whatever_the_sync_would_not_take(server: LabelStudioSe
         studio.delete_task(max(task.task_id for task in studio.tasks_after(project.project_id, 0)))
         said: list[str] = []
         strict = campaign.model_copy(update={"max_share": 0.0001})
-        assert Sync(journal, studio, strict, say=said.append).run(pool).imported == {}, "no record is sent back"
+        assert Sync(journal, studio, strict, say=said.append).run(pool) == {}, "no record is sent back"
         assert sum("1 task is missing" in line for line in said) == 1
         doctor = Doctor(journal, studio)
         assert [line.partition(";")[0] for line in doctor.examine().sentences] == [
@@ -281,7 +281,7 @@ def test_the_gate_refuses_whatever_the_sync_would_not_take(server: LabelStudioSe
         ]
         assert CliRunner().invoke(app, ["doctor"], env=environment).exit_code == 1
         assert CliRunner().invoke(app, ["doctor", "--repair"], env=environment).exit_code == 0
-        assert Sync(journal, studio, strict, say=said.append).run(pool).imported == {"annotate": 1}
+        assert Sync(journal, studio, strict, say=said.append).run(pool) == {"annotate": 1}
         assert doctor.examine().sentences == []
         assert len(journal.blocked_submissions()) >= 5, "of JSON; the fence refuses the rest"
 
