@@ -23,7 +23,7 @@ from darkroom.annotation._plugin.darkroom_studio.languages import (
 from darkroom.annotation._plugin.darkroom_studio.validation import find_submission_errors, task_in
 from darkroom.annotation.label_studio.forms import GUIDES, ROUND_FORMS, form, round_guide
 from darkroom.annotation.rounds.next_tasks import PRE_ANNOTATED, plain
-from tests.annotation.desk import SIZE, box, record
+from tests.annotation.desk import SIZE, box, choice, record, text
 
 PLUGIN = Path(content.__file__).parent
 OTHERS = [language for language in LANGUAGES if language != "en"]
@@ -50,11 +50,11 @@ def test_the_table_is_whole_and_goes_into_pages_scripts_and_attributes_as_it_is(
     assert len(rows) == len(TEXTS), "a text stands there twice"
     for english, texts in TEXTS.items():
         n_values = english.count("{}")
-        for language, text in texts.items():
-            assert text.strip(), (english, language)
-            assert not re.search(r'["\\<>⟦⟧\n]', text), (english, language)
-            assert text.count("{}") == n_values, (english, language)
-            assert sorted(re.findall(r"{{.*?}}|{\w+}", text)) == sorted(re.findall(r"{{.*?}}|{\w+}", english))
+        for language, other in texts.items():
+            assert other.strip(), (english, language)
+            assert not re.search(r'["\\<>⟦⟧\n]', other), (english, language)
+            assert other.count("{}") == n_values, (english, language)
+            assert sorted(re.findall(r"{{.*?}}|{\w+}", other)) == sorted(re.findall(r"{{.*?}}|{\w+}", english))
 
 
 def test_every_marked_text_of_pages_and_scripts_and_of_forms_is_in_the_table() -> None:
@@ -121,6 +121,12 @@ def test_messages_are_in_the_language_with_the_same_values() -> None:
     large = [box(width=40, height=40), *record(question=" ")[1:]]
     said = find_submission_errors({"result": large}, rules, method="POST", query={}, language="es")
     assert said == ["El recuadro 1 cubre el 16.00 % de la imagen; el límite es el 5 %.", "La pregunta está vacía."]
+    rules |= {"kind": "cross_check", "blind_first": True}
+    judged = [text("blind_answer", "Accept"), choice("verdict", "accept")]
+    query = {"method": "POST", "query": {}, "settled": "Location", "language": "de"}
+    [sentence] = find_submission_errors({"result": judged}, rules, **query)
+    assert sentence.startswith("Deine eigene Antwort war „Location“,"), "people's words are never translated"
+    rules["kind"] = "annotate"
     turned = [box(value={"rotation": 30}), *record()[1:]]
     [sentence] = find_submission_errors({"result": turned}, rules, method="POST", query={}, language="de")
     assert sentence == "Rahmen 1 ist gedreht; Rahmen müssen gerade stehen."

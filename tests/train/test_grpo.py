@@ -380,7 +380,7 @@ def test_a_group_that_cannot_be_divided_is_refused(one_sign, tiny, tmp_path):
 
 def test_fewer_prompts_than_a_step_takes_are_refused(one_sign, tiny, tmp_path):
     two = settings_of("thyme", generations=2, batch_size=4, max_steps=1)
-    with pytest.raises(TrainError, match="too few prompts: 1, and a step takes 2: lower --batch-size or --accumulation"):
+    with pytest.raises(TrainError, match="1 prompts, and a step takes 2: lower --batch-size or --accumulation"):
         reinforce(one_sign, tiny, tmp_path / "out", two)
     assert not (tmp_path / "out").exists()
 

@@ -1,7 +1,6 @@
 """Views for staff: blocked submissions, overlaps, tasks in pages by their numbers, and accounts (``/darkroom/people``).
 
-locks     GET or POST ?project=N: tasks with locks that are not in use: the server ended after it stored a submission
-          and before it released the task (an hour's wait for the next person), or the account was closed
+locks     GET or POST ?project=N: tasks with locks that a kill after a submission, or a closed account, has left
 tasks     GET ?project=N&after=TASK: number, data and counts; ``next`` is the page after this one, null for the last
 changes   GET ?project=N&after=TASK&since=TIME&annotation=N&minimum=N: tasks with more annotations than ``minimum``, or
           skips, that were changed after ``since`` or have an annotation after number ``annotation``; without ``since``,

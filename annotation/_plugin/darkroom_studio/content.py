@@ -20,7 +20,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from .languages import translated
+from .languages import Phrase, translated
 
 WRITING, CHECKING = ("annotate", "rework"), ("cross_check", "accept")
 VERDICTS = ("accept", "fix", "reject")
@@ -182,7 +182,7 @@ def _read_box(number: int, entry: Mapping[str, Any], rules: Mapping[str, Any], c
         box = to_corners(value, width or _UNKNOWN_SIDE, height or _UNKNOWN_SIDE)
         share = share_of(value)
     except ValueError as error:
-        content.add("Box {} {}.", number, error)
+        content.add("Box {} {}.", number, Phrase(error))
         return
     content.boxes.append(box)
     limit = rules.get("max_share", 1)

@@ -26,9 +26,13 @@ def language_of(request: Any) -> str:
     return next((code for code in codes if code in LANGUAGES), "")
 
 
+class Phrase(str):
+    """A value that is translated, too; others may be people's words."""
+
+
 def translated(text: str, language: str, *values: Any) -> str:
-    """A text with its values, of which those that are texts of the table are translated as well."""
-    return _exact(text, language).format(*(_exact(str(value), language) for value in values))
+    chosen = (_exact(value, language) if isinstance(value, Phrase) else value for value in values)
+    return _exact(text, language).format(*chosen)
 
 
 def marked(source: str, language: str) -> str:

@@ -1,11 +1,10 @@
-"""Tables of the plug-in in Label Studio's database; a backup of the database has them.
+"""Tables of the plug-in in Label Studio's database.
 
-Checkers' own answers, settled before they see a record (``POST /darkroom/tasks/<n>/answer``): the first one of a person
-on a task stays. Label Studio saves whole tasks and deletes drafts, and would lose an answer stored in either.
-
-Seconds of work on a task: a request for it (its page, a draft, a submission) ends a stretch of work that began with the
-one before; of a longer pause, ``LONGEST_PAUSE`` counts. The time that pages report is not used: whoever writes it,
-writes a payment. And wrong passwords, by account and address.
+Checkers' own answers, settled before they see a record: the first one of a person on a task stays. Label Studio saves
+whole tasks and deletes drafts, and would lose an answer in either. Seconds of work on a task: a request for it (its
+page, a draft, a submission) ends a stretch of work that began with the one before; of a longer pause,
+``LONGEST_PAUSE`` counts. The time that pages report is not used: whoever writes it, writes a payment. Wrong passwords,
+by account and address.
 """
 
 from __future__ import annotations

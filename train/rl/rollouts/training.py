@@ -126,7 +126,7 @@ class GrpoRun:
             self.report.line(note)
         n_prompts, n_step = len(trainer.train_dataset), trainer.args.generation_batch_size // self.settings.generations
         if n_prompts < n_step:  # TRL leaves an incomplete batch out, and would train no step
-            raise TrainError(f"too few prompts: {n_prompts}, and a step takes {n_step}: lower --batch-size or --accumulation")
+            raise TrainError(f"{n_prompts} prompts, and a step takes {n_step}: lower --batch-size or --accumulation")
         self.report.line(f"{n_prompts} prompts, {self.settings.generations} rollouts each: {self.method.says}")
         if self.judges is None or self.judges.policy is None:
             self.report.line(f"no judge (--judge-url); one would be asked {self.method.wants_judge}")
