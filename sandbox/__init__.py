@@ -4,10 +4,9 @@
         with pool.group(images=["a.jpg"]) as group, group.session(seed=7) as session:
             observation = session.run("print(image_size)")
 
-A pool is one tree of processes, a group one prompt with its images decoded once, a session one rollout. The code finds
-`image_path`, `image_size`, `image_path_0`, `image_clue_0`, …, `video_clue_0`, …, numpy as np, cv2, plt, Image, math, re
-and json. What it saves below `/mnt/data/temp_processed_images/` or shows becomes an image of the observation. For many
-rollouts in one event loop: `await pool.agroup(...)`, `await group.asession(...)`, `await session.arun(code)`.
+A pool is one tree of processes, a group one prompt with its images decoded once, a session one rollout. Many rollouts
+in one event loop: `await pool.agroup(...)`, `await group.asession(...)`, `await session.arun(code)`. The names that the
+code finds, and what becomes an image of the observation: docs/sandbox_code.md.
 
 Linux only. The boundary is the kernel: against people rather than models, put a virtual machine around it.
 """

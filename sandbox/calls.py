@@ -29,8 +29,7 @@ class Edit:
     """One rewrite that the sandbox made to the code before running it."""
 
     kind: str
-    """strip_fence | strip_tag | plain_quotes | invisible_characters | dedent | align_first_line | expand_tabs |
-    autopep8 | clamp_box | output_folder | image_name"""
+    """Such as `strip_fence`; docs/sandbox_code.md has them all."""
     before: str
     after: str
 

@@ -22,7 +22,6 @@ app = typer.Typer(
     no_args_is_help=True,
     suggest_commands=False,  # click does
 )
-_TIERS: tuple[Tier, ...] = get_args(Tier)
 
 
 @app.command()
@@ -75,7 +74,7 @@ def doctor(
     """
     console, findings = SafeConsole(), diagnose()
     findings += try_sessions(findings)
-    tiers = {tier: can_run(tier, findings) for tier in _TIERS}
+    tiers = {tier: can_run(tier, findings) for tier in get_args(Tier)}
     if as_json:
         report = {"machine": describe_machine(), "tiers": tiers, "findings": [asdict(finding) for finding in findings]}
         typer.echo(json.dumps(report, indent=2, default=str))

@@ -19,14 +19,11 @@ class UserError(Exception):
 class ExtraMissing(UserError):
     """A package of an optional extra is not installed; the message names the command that installs it."""
 
-    def __init__(self, need: str, extra: str) -> None:
-        super().__init__(f"{need} needs an extra: pip install 'darkroom-toolkit[{extra}]'")
-
 
 def require_extra(module: str, extra: str, need: str) -> None:
     """Raise ``ExtraMissing`` unless ``module`` is installed; ``need`` is the subject of the sentence."""
     if find_spec(module) is None:
-        raise ExtraMissing(need, extra)
+        raise ExtraMissing(f"{need} needs an extra: pip install 'darkroom-toolkit[{extra}]'")
 
 
 class SandboxError(Exception):

@@ -47,17 +47,15 @@ class Group(Closing):
     def n_spares(self) -> int:
         return len(self._spares)
 
-    def wait_until_ready(self, seconds: float) -> None:
-        """Wait for the group. Raises ImageUnreadable, InputsTooLarge, ResourcesExhausted or SandboxClosed."""
+    def wait_until_ready(self, seconds: float, *, n_ahead: int) -> None:
+        """Wait for the group, then start so many sessions in the background, for `session` to hand out. Raises
+        ImageUnreadable, InputsTooLarge, ResourcesExhausted or SandboxClosed."""
         try:
             self._pidfd = self._answer(seconds)
         except BaseException:
             self.close()
             raise
-
-    def start_ahead(self, n_sessions: int) -> None:
-        """Start so many sessions in the background, for `session` to hand out."""
-        self._spares.extend(self._terms.spawner.submit(self._spawn) for _ in range(n_sessions))
+        self._spares.extend(self._terms.spawner.submit(self._spawn) for _ in range(n_ahead))
 
     def session(self, *, seed: int = 0) -> Session:
         """A new session, locked down and checked. `seed` seeds random, numpy, OpenCV and the system's random bytes. One

@@ -3,7 +3,8 @@
 import errno
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -24,8 +25,10 @@ _MACHINE_ERRORS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.
 _VIDEO_SUFFIXES = {".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".gif", ".mpg", ".mpeg", ".ts", ".flv", ".wmv"}
 
 
-def open_inputs(images: Sequence[ImageInput], videos: Sequence[VideoInput], limits: Limits) -> list[int]:
-    """One descriptor per image, then per video. Raises ImageUnreadable, SandboxError, InputsTooLarge, OSError."""
+@contextmanager
+def open_inputs(images: Sequence[ImageInput], videos: Sequence[VideoInput], limits: Limits) -> Iterator[list[int]]:
+    """One descriptor per image, then per video, closed at the end. Raises ImageUnreadable, SandboxError,
+    InputsTooLarge, OSError."""
     fds: list[int] = []
     try:
         for index, image in enumerate(images):
@@ -40,21 +43,16 @@ def open_inputs(images: Sequence[ImageInput], videos: Sequence[VideoInput], limi
                 f"the images and videos of a group have {n_bytes / (1 << 20):.0f} MB together, at most "
                 f"{limits.input_mb} are allowed: give fewer or smaller ones, or raise Limits.input_mb"
             )
-    except BaseException:
-        close_all(fds)
-        raise
-    return fds
+        yield fds
+    finally:
+        for fd in fds:
+            os.close(fd)
 
 
 def suffix_of(video: VideoInput) -> str:
     """Suffix of a video's file in the sandbox. Nothing else of the host's name goes in: it may tell the answer."""
     suffix = "" if isinstance(video, bytes) else Path(video).suffix.lower()
     return suffix if suffix in _VIDEO_SUFFIXES else ".mp4"
-
-
-def close_all(fds: Sequence[int]) -> None:
-    for fd in fds:
-        os.close(fd)
 
 
 def _open(index: int, image: ImageInput, fds: list[int]) -> None:
@@ -77,10 +75,7 @@ def _save(index: int, image: Image.Image, file: IO[bytes]) -> None:
         if error.errno is None:  # Pillow's own: the file behind the image is broken
             raise ImageUnreadable(index, str(error)) from error
         raise
-    if image.mode in _PNG_MODES:
-        image.save(file, "PNG", compress_level=_FASTEST_COMPRESSION)
-    else:
-        image.save(file, "TIFF")
+    image.save(file, "PNG" if image.mode in _PNG_MODES else "TIFF", compress_level=_FASTEST_COMPRESSION)
 
 
 def _open_file(index: int, path: str | Path, fds: list[int]) -> None:

@@ -1,9 +1,8 @@
 """Takes the meaning out of protocol tags and special tokens in what the code printed.
 
-Output lands in the model's context, between tags that the runtime writes. Text that contains such a tag could close the
-observation, pose as the model's own thought, code or answer, or become a special token of the tokenizer. The first
-character of each becomes one that looks like it (`<` becomes `‹`, U+2039), so that a reader still sees what was
-printed; all else stays. `special_tokens.toml` has the tags and tokens.
+Output lands in the model's context, between tags that the runtime writes: text with such a tag could close it, pose as
+the model's own thought, code or answer, or become a special token. The first character of each becomes one that looks
+like it (`<` becomes `‹`, U+2039); all else stays. `special_tokens.toml` has the tags and tokens.
 
 Letters and brackets that Unicode's NFKC makes plain, full-width or mathematical ones, count as these: some tokenizers
 normalise. The text may be hostile, and the time is linear in it: every run of characters is taken whole (`*+` never

@@ -19,7 +19,7 @@ from darkroom.sandbox.digest import choose_echo
 from darkroom.sandbox.errors import SandboxClosed, SandboxError, choose_tier, machine_errors, require_extra
 from darkroom.sandbox.folders import make_scratch, remove_tree
 from darkroom.sandbox.group import Group
-from darkroom.sandbox.inputs import ImageInput, VideoInput, close_all, open_inputs, suffix_of
+from darkroom.sandbox.inputs import ImageInput, VideoInput, open_inputs, suffix_of
 from darkroom.sandbox.limits import Limits
 from darkroom.sandbox.process import ZygoteProcess, attest
 from darkroom.sandbox.session import Closing, GroupTerms, off_loop
@@ -65,7 +65,6 @@ class SandboxPool(Closing):
         self._switched_off = _switched_off  # for the positive control of the tests, and nothing else
         self._scan, self._repair, self._echo = scan, repair, choose_echo(echo)
         n_calls = concurrency or os.cpu_count() or 1
-        self._meter = Meter()
         self._scratch: str | None = None
         self._removal = ExitStack()
         if self.tier == "lite":
@@ -84,7 +83,7 @@ class SandboxPool(Closing):
             attest=partial(attest, namespaces=self.tier == "full", seccomp="seccomp" not in _switched_off),
             slots=Slots(n_calls),
             executor=ThreadPoolExecutor(n_calls + _MAX_SLEEPERS, thread_name_prefix="sandbox"),
-            meter=self._meter,
+            meter=Meter(),
             cgroup=open_delegated(os.environ),
             spawner=ThreadPoolExecutor(1, thread_name_prefix="sandbox-spawn"),
             next_slot=partial(next, self._counter),
@@ -124,9 +123,8 @@ class SandboxPool(Closing):
         if videos:
             require_extra("av", "video", "code about videos")
         limits = limits or self.limits
-        fds = open_inputs(images, videos, limits)
-        folder = self._new_folder("inputs")
-        try:
+        with open_inputs(images, videos, limits) as fds:
+            folder = self._new_folder("inputs")
             request = GroupRequest(
                 limits=asdict(limits),
                 scan=self._scan,
@@ -139,12 +137,10 @@ class SandboxPool(Closing):
             )
             with self._lock:
                 channel = self._open_group(request, fds)
-        finally:
-            close_all(fds)
         group = Group(channel, replace(self._terms, limits=limits), folder, self._groups.discard)
         self._groups.add(group)
-        group.wait_until_ready(_START_SECONDS + limits.for_decoding(len(images)).most_wall_seconds)
-        group.start_ahead(rollouts)
+        seconds = _START_SECONDS + limits.for_decoding(len(images)).most_wall_seconds
+        group.wait_until_ready(seconds, n_ahead=rollouts)
         return group
 
     agroup = off_loop(group)
@@ -152,7 +148,7 @@ class SandboxPool(Closing):
     def stats(self) -> PoolStats:
         """Calls, statuses, latencies, queue, sessions and memory. Takes about a millisecond per session."""
         groups = list(self._groups)
-        return self._meter.snapshot(
+        return self._terms.meter.snapshot(
             sessions=sum(group.n_sessions for group in groups),
             spares=sum(group.n_spares for group in groups),
             groups=len(groups),
@@ -177,7 +173,7 @@ class SandboxPool(Closing):
 
     @machine_errors()
     def _start(self) -> ZygoteProcess:
-        self._meter.count("trees_started")
+        self._terms.meter.count("trees_started")
         home = self._new_folder("warm") or WORK_FOLDER
         return ZygoteProcess(self.tier, home=home, scratch=self._scratch, switched_off=self._switched_off)
 

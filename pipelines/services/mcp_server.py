@@ -51,7 +51,7 @@ def sandbox_server(sessions: Sessions, *, compression: int = 0, session: str | N
             try:
                 return ListToolsResult(tools=[_described(tool) for tool in sessions.registry.get(name).tools])
             except ServiceError as error:  # a list of tools cannot say that there is no such session
-                raise MCPError(INVALID_PARAMS, _words(error), error.body) from error
+                raise MCPError(INVALID_PARAMS, f"{error.kind}: {error}", error.body) from error
         return ListToolsResult(tools=[_OPEN, *(_described(tool, with_session=True) for tool in TOOLS), _CLOSE])
 
     async def call_tool(context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
@@ -76,9 +76,8 @@ def sandbox_server(sessions: Sessions, *, compression: int = 0, session: str | N
             outcome = await scope["sent"].enter_async_context(call)
             return _shown(outcome, scope["images"].add(outcome.images, compression=compression), protocol)
         except ServiceError as error:
-            return CallToolResult(
-                content=[TextContent(text=_words(error))], structured_content=error.body, is_error=True
-            )
+            told = TextContent(text=f"{error.kind}: {error}")
+            return CallToolResult(content=[told], structured_content=error.body, is_error=True)
 
     return Server(
         "darkroom-sandbox",
@@ -88,10 +87,6 @@ def sandbox_server(sessions: Sessions, *, compression: int = 0, session: str | N
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
-
-
-def _words(error: ServiceError) -> str:
-    return f"{error.kind}: {error}"
 
 
 async def _opened(sessions: Sessions, arguments: dict[str, Any]) -> CallToolResult:

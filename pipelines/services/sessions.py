@@ -19,7 +19,7 @@ from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.records import ImageRef, Observation
 from darkroom.pipelines.services.errors import Kind, ServiceError, invalid
 from darkroom.pipelines.services.files import EncodedFile, ObservationPart, numbered
-from darkroom.pipelines.services.tools import SandboxTool, Size, tool_of, tools_for
+from darkroom.pipelines.services.tools import SandboxTool, Size, no_tool, tools_for
 
 
 class Held(typing.Protocol):
@@ -205,7 +205,9 @@ class Sessions:
         """Run a tool of a session, after its earlier calls. While it lasts, the images count, and the session's next
         call waits. Raises ``ServiceError``."""
         opened = self.registry.get(name)
-        chosen = tool_of(tool, opened.tools)
+        offered = {each.tool: each for each in opened.tools}
+        if (chosen := offered.get(tool)) is None:
+            raise no_tool(tool, offered)
         try:
             request = chosen.model_validate(arguments)
         except ValidationError as error:

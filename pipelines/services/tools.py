@@ -94,13 +94,6 @@ def tools_for(protocol: str, *, n_images: int, n_videos: int) -> tuple[type[Sand
     return (RunCode, *crops, *((SelectFrames,) if n_videos else ()))
 
 
-def tool_of(name: str, offered: Sequence[type[SandboxTool]]) -> type[SandboxTool]:
-    """Look up a tool by its name. Raises ``ServiceError`` (unknown_tool)."""
-    if (match := next((tool for tool in offered if tool.tool == name), None)) is None:
-        raise no_tool(name, [tool.tool for tool in offered])
-    return match
-
-
 def no_tool(name: str, offered: Iterable[str]) -> ServiceError:
     """Error for a name that no tool of ``offered`` has."""
     return ServiceError("unknown_tool", f"no tool {name[:80]!r} here; there are {', '.join(offered)}")

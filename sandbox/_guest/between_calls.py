@@ -1,8 +1,6 @@
 """Takes back what a call leaves armed in its process, so that a policy may write as long as it likes.
 
-Python's state stays, as in a notebook: variables, modules and what was set in them, random states, a folder below the
-working folder. Taken back before the session answers are timers, handlers and masks of signals, tracing, replaced
-builtins, the locale, the mask of new files, a folder elsewhere, and a recursion limit below the one at the start.
+Python's state stays, as in a notebook; docs/sandbox_code.md lists what is taken back before the session answers.
 
 A call ends when its threads end, as a program does. One that outlives it (a daemon, or after an error) computes only
 while a later call runs, and what it prints is dropped.

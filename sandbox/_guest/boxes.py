@@ -12,14 +12,12 @@ No smallest side is imposed, and every change is an edit.
   an array. A box that reaches beyond its image is clamped, as Thyme and CodeV do; Pillow's `crop` would add black. A
   box of `crop` that holds the whole image pads it, and keeps that meaning unless it asks for more pixels than an image
   may have. A box of `crop` is judged in whole pixels, as Pillow rounds it.
-- NumPy, and so OpenCV: a slice of rows and columns whose four ends are given, of an array that looks like an image:
-  uint8 of shape (H, W) or (H, W, 1 | 3 | 4), or floats of shape (H, W, 1 | 3 | 4); float matrices are mathematics. Only
-  what NumPy answers with nothing is repaired, and of it only the empty side: NumPy itself clips ends that lie beyond
-  the image and counts negative ones from its end.
+- NumPy, and so OpenCV: a slice of rows and columns whose four ends are given, of an array that looks like an image;
+  float matrices are mathematics. Only what NumPy answers with nothing is repaired, and of it only the empty side: NumPy
+  itself clips ends that lie beyond the image and counts negative ones from its end.
 
-`instrument` makes `array[y1:y2, x1:x2]` into `<sliced>(array)[y1:y2, x1:x2]`, by a name that no code can spell. That
-function returns anything but an array as it is, so that the code's own frame indexes it. Targets of assignments and
-`del` are left alone, and so are slices that the code makes with `slice(…)` or `np.s_`.
+`instrument` makes `array[y1:y2, x1:x2]` into `<sliced>(array)[y1:y2, x1:x2]`, but in targets of assignments and `del`.
+Anything but an array is returned as it is, so that the code's own frame indexes it.
 """
 
 import ast

@@ -1,19 +1,11 @@
 """The repairs that help a small model over trivial mistakes (Thyme, appendix A), every one of them reported.
 
 Code that parses is never changed here. What does not parse is tried with ever larger repairs, and the first text that
-parses is what runs:
+parses is what runs: what is around the code is stripped (`_WRAPPINGS`), outside of strings and comments characters
+become plain (`_CHARACTERS`; a NUL stays an error: no model means one), then lines are laid out anew (`_LAYOUTS`).
 
-1. A code fence or a pair of tags around the whole is stripped, and prose around fences. Two blocks with nothing
-   between them run one after the other; with prose between them each is stripped. A notebook's lines become calls
-   (`notebook`).
-2. Typographic quotes become plain ones; characters without a width are dropped and odd spaces become plain, both
-   outside of strings and comments only. A NUL stays an error: no model means one.
-3. The indentation: `dedent`, `align_first_line`, `expand_tabs`, then autopep8 for the indentation alone, then
-   autopep8 aggressively.
-
-Each repair is an edit of the whole text: the `after` of one is the `before` of the next, the last `after` is the code
-that ran, and lines are counted in it. Where nothing helps, the error is the one of the code without its fence or tags,
-and says so.
+Each repair is an edit of the whole text: the `after` of one is the `before` of the next, and lines are counted in the
+last. Where nothing helps, the error is the one of the code without its fence or tags, and says so.
 
 Not here: boxes, which are repaired while the code runs (`boxes`). The lite tier, which has no file system of its own,
 also moves folders, and a prompt's absolute names of images move everywhere (`names`).
@@ -160,11 +152,8 @@ def _laid_out(code: str, recipe: tuple[Step, ...]) -> list[SourceEdit]:
 def _plainly_quoted(match: re.Match[str]) -> str:
     if match["text"] is not None:
         return match["text"]
-    if match["double"] is not None:
-        return f'"{match["double"]}"'
-    if match["single"] is not None:
-        return f"'{match['single']}'"
-    return match[0].translate(_PLAIN_QUOTES)
+    plain, inner = match[0].translate(_PLAIN_QUOTES), match["double"] or match["single"] or ""
+    return plain[0] + inner + plain[1 + len(inner) :]
 
 
 def _drop_invisible(code: str) -> str:

@@ -1,13 +1,7 @@
 """Names of images, folders, windows and older libraries that code expects which was written for another machine.
 
 Each does what is meant where only one thing can be meant, and says so in a note; else the error lists what there is.
-
-    img.size                          `image`, `img`, `images[0]`, `image_paths[0]`, … : the task's images, where the
-                                      code gives the name to nothing
-    Image.open("input_image.png")     a common name of a file that is not there, with one image: this image
-    "/mnt/data/out.png", "/content"   the working folder (`edits.move_paths`)
-    cv2.imshow("window", array)       shown in the observation
-    Image.ANTIALIAS, np.int           as before (`renamed.toml`)
+docs/sandbox_code.md has the list; `renamed.toml` has the names that libraries dropped, `edits` moves the folders.
 """
 
 import ast

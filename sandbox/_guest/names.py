@@ -1,12 +1,9 @@
 """The names by which a prompt calls its images: code opens them as it opens any file, and finds the task's image.
 
-    hr_bench_4k/179.jpg    a link of this name in the working folder, and one called 179.jpg
-    /data/179.jpg          the same below the working folder (data/179.jpg, 179.jpg); string literals of the code that
-                           are the name, or its folder, are pointed there, and so are other absolute paths that end in a
-                           name, unless the code could have such a file of its own
+For `/data/179.jpg` there are links in the working folder, `data/179.jpg` and `179.jpg`. String literals of the code
+that are a name outside of it are pointed there, and so are absolute paths that end in a name (`place_of`).
 
-A link leads to an input of the session's own group and nowhere else. Code that saves a file under such a name replaces
-the link, as it would have replaced the file.
+A link leads to an input of the session's own group and nowhere else; code that saves a file there replaces it.
 """
 
 import os
@@ -82,11 +79,10 @@ class ImageLinks:
             os.unlink(path)
 
     def _input(self, path: str) -> str | None:
-        if os.path.basename(path) not in self._files:
-            return None
-        with suppress(OSError, ValueError):
-            target = os.readlink(path)
-            return target if target in self._paths else None
+        if os.path.basename(path) in self._files:
+            with suppress(OSError, ValueError):
+                target = os.readlink(path)
+                return target if target in self._paths else None
         return None
 
 

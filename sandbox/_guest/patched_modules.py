@@ -1,17 +1,8 @@
 """Modules that the code imports: used once ahead, absent ones provided, slow ones replaced, random choices seeded.
 
-What a session would build anew at its first use is paid once, before the fork (`import_libraries`).
-
-Notebook code expects IPython's display and tqdm. `tqdm` shows no bar: it would fill the observation. Both give way to
-the packages where the host allows these.
-
-Every random choice follows from the session's seed, so that the same code observes the same. Covered: random, numpy
-(also a generator without a seed), OpenCV, os.urandom and with it uuid4 and secrets, the names of temporary files. Not
-covered: the clock, and `random.Random()` or `numpy.random.RandomState()` without a seed.
-
-Memory addresses in what the code printed differ from run to run: `<… object at 0x7f3a5c0d1e50>` becomes
-`<… object at 0x7f0000000010>`. The first address of a session is 10, the next 20, and so on (hexadecimal), the same one
-always the same.
+What a session would build anew at its first use is paid once, before the fork (`import_libraries`). IPython's display
+and tqdm give way to the packages where the host allows these; `tqdm` shows no bar: it would fill the observation.
+docs/sandbox.md says which random choices follow from the session's seed, and which do not.
 """
 
 import builtins
@@ -199,9 +190,6 @@ def _explain_network() -> None:
         setattr(socket, name, look_up)
 
 
-_FASTEST = 1
-
-
 def install_pipe() -> None:
     """Make `os.pipe` of a pair of sockets: the buffers of pipes are one budget for all processes of a user."""
 
@@ -229,7 +217,7 @@ def install_fast_png() -> None:
     write = Image.SAVE["PNG"]
 
     def write_fast(image: Any, *args: Any, **options: Any) -> None:
-        image.encoderinfo.setdefault("compress_level", _FASTEST)
+        image.encoderinfo.setdefault("compress_level", 1)
         write(image, *args, **options)
 
     Image.register_save("PNG", write_fast)
@@ -276,7 +264,8 @@ _ADDRESS_STEP = 0x10
 
 
 class Addresses:
-    """Remembers, for one session, what each address became."""
+    """Replaces addresses, which differ from run to run: `<… object at 0x7f3a5c0d1e50>`, the first of a session, becomes
+    `<… object at 0x7f0000000010>`, the next one ends in 20, and the same is always the same."""
 
     def __init__(self) -> None:
         self._settled = defaultdict[int, str](map(hex, count(_FIRST_ADDRESS, _ADDRESS_STEP)).__next__)

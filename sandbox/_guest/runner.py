@@ -36,7 +36,7 @@ from darkroom.sandbox._guest.messages import (
 from darkroom.sandbox._guest.notebook import SHOWN, show_last_value
 from darkroom.sandbox._guest.output import Output
 from darkroom.sandbox._guest.scan import Blocked, refuse_dangerous_calls
-from darkroom.sandbox._guest.shared import NAMES_IMAGES, Inputs, hook_opencv, hook_pillow, opened, paths_of
+from darkroom.sandbox._guest.shared import NAMES_IMAGES, Inputs, hook_readers, opened, paths_of
 from darkroom.sandbox._guest.shown_images import (
     Budget,
     OverLimit,
@@ -122,8 +122,7 @@ class Runner:
 
     def _install(self) -> None:
         Image.MAX_IMAGE_PIXELS = self.limits.max_pixels
-        hook_pillow(self._inputs)
-        hook_opencv(self._inputs)
+        hook_readers(self._inputs)
         self._images.install()
         setattr(builtins, SHOWN, self._images.show_value)
         fonts.install()

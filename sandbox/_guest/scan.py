@@ -2,19 +2,15 @@
 built at run time pass: the boundary is the kernel."""
 
 import ast
+import tomllib
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from darkroom.sandbox._guest.messages import ScanMode
 
-_FILE_CALLS = {
-    "os": {"remove", "unlink", "rmdir", "removedirs", "rename", "renames", "replace"},
-    "shutil": {"rmtree", "move"},
-    "pathlib.Path": {"unlink", "rmdir", "rename", "replace"},
-}
-_PROCESS_CALLS = {
-    "os": {"system", "popen", "fork", "forkpty", "kill", "killpg", "execv", "execve", "execvp", "execl", "execlp"}
-    | {"posix_spawn", "posix_spawnp", "spawnl", "spawnv", "spawnlp", "spawnvp"},
-    "subprocess": {"run", "Popen", "call", "check_call", "check_output", "getoutput", "getstatusoutput"},
+_CALLS = {
+    kind: {module: frozenset(names.split()) for module, names in modules.items()}
+    for kind, modules in tomllib.loads(Path(__file__).with_name("refused_calls.toml").read_text("utf-8")).items()
 }
 _MODULES = {"os", "posix", "shutil", "pathlib", "subprocess"}
 
@@ -29,9 +25,9 @@ def refuse_dangerous_calls(nodes: Sequence[ast.AST], mode: ScanMode) -> None:
         return
     for line, name in _named_functions(nodes):
         module, _, function = name.rpartition(".")
-        if function in _PROCESS_CALLS.get(module, ()):
+        if function in _CALLS["programs"].get(module, ()):
             raise Blocked(f"{name} is not allowed: the sandbox starts no other program (line {line})")
-        if mode == "strict" and function in _FILE_CALLS.get(module, ()):
+        if mode == "strict" and function in _CALLS["files"].get(module, ()):
             raise Blocked(f"{name} is not allowed: files are not deleted, moved or renamed here (line {line})")
 
 

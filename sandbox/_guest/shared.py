@@ -85,15 +85,17 @@ class SharedArrays:
         self._free.append(address)
 
 
-def hook_pillow(inputs: Inputs) -> None:
-    by_path = {image.decoded.path: image.pixels for image in inputs.images if image.pixels is not None}
-    target, paths = inputs.links.target, [image.decoded.path for image in inputs.images]
-    open_file, load_file = Image.open, ImageFile.ImageFile.load
+def hook_readers(inputs: Inputs) -> None:
+    """Give an input's shared pixels to `Image.open`, and to `cv2.imread` its arrays."""
+    by_path = {image.decoded.path: image for image in inputs.images}
+    target, paths = inputs.links.target, list(by_path)
+    open_file, load_file, read_file = Image.open, ImageFile.ImageFile.load, cv2.imread
 
     def open_shared(fp: Any, mode: Any = "r", formats: Any = None) -> ImageFile.ImageFile:
         fp = found(fp, paths)
         image = open_file(fp, mode, formats)
-        pixels = by_path.get(target(fp))
+        shared = by_path.get(target(fp))
+        pixels = shared.pixels if shared else None
         if pixels is not None and pixels.size == image.size and pixels.mode == image.mode:
             vars(image)["_shared_pixels"] = pixels
         return image
@@ -113,7 +115,15 @@ def hook_pillow(inputs: Inputs) -> None:
             self._copy()  # the one method of Pillow that writes without asking whether it may
         fill_from_bytes(self, *args, **options)
 
+    def imread(filename: Any, flags: int = cv2.IMREAD_COLOR, *args: Any, **options: Any) -> Any:
+        filename = found(filename, paths)
+        shared = by_path.get(target(filename))
+        if shared is None or shared.arrays is None or flags != cv2.IMREAD_COLOR or args or options:
+            return read_file(filename, flags, *args, **options)
+        return shared.arrays.take()
+
     Image.open = open_shared
+    setattr(cv2, "imread", imread)  # noqa: B010  # an overloaded function cannot be assigned in types
     setattr(Image.Image, "frombytes", frombytes)  # noqa: B010
     setattr(ImageFile.ImageFile, "load", load_shared)  # noqa: B010  # assigning a method is not typed
 
@@ -127,21 +137,6 @@ def _adopt(image: Any, pixels: Any) -> None:
     if image._exclusive_fp and image._close_exclusive_fp_after_loading:
         image.fp.close()
         image.fp = None
-
-
-def hook_opencv(inputs: Inputs) -> None:
-    by_path = {image.decoded.path: image.arrays for image in inputs.images if image.arrays is not None}
-    target, paths = inputs.links.target, [image.decoded.path for image in inputs.images]
-    read_file = cv2.imread
-
-    def imread(filename: Any, flags: int = cv2.IMREAD_COLOR, *args: Any, **options: Any) -> Any:
-        filename = found(filename, paths)
-        arrays = by_path.get(target(filename))
-        if arrays is None or flags != cv2.IMREAD_COLOR or args or options:
-            return read_file(filename, flags, *args, **options)
-        return arrays.take()
-
-    setattr(cv2, "imread", imread)  # noqa: B010  # an overloaded function cannot be assigned in types
 
 
 def paths_of(images: list[SharedImage]) -> dict[str, object]:

@@ -1,8 +1,7 @@
 """The order in which one call showed figures and wrote image files: the order of its observation's images.
 
-Files are noticed where they are opened for writing (an audit hook, and a wrapper for cv2.imwrite, whose C code opens no
-file that Python sees): the time stamps of the file system are too coarse, so that the order would differ from run to
-run.
+Files are noticed where they are opened for writing, by an audit hook, and for cv2.imwrite, whose C code opens no file
+that Python sees, by a wrapper: the time stamps of the file system are too coarse for an order.
 """
 
 import os
@@ -231,9 +230,8 @@ class SavedFiles:
 
     def look(self, noticed: Container[str]) -> dict[str, int]:
         """Path to size of every file that is new, changed or `noticed` to be written, in alphabetical order."""
-        files, earlier = dict(self._walk()), self._known
-        new = {p: stamp.n_bytes for p, stamp in files.items() if earlier.get(p) != stamp or p in noticed}
-        self._known = files
+        earlier, self._known = self._known, dict(self._walk())
+        new = {p: stamp.n_bytes for p, stamp in self._known.items() if earlier.get(p) != stamp or p in noticed}
         return dict(sorted(new.items()))
 
     def name_of(self, path: str) -> str:

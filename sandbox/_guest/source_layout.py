@@ -2,10 +2,9 @@ r"""Repairs of code that does not parse, by its layout: what a model puts around
 
     <code>\n```python\nprint(1)\n```\n</code>    ->    \n```python\nprint(1)\n```\n    ->    print(1)\n
 
-A Markdown fence or a pair of tags is stripped, and one side is enough; prose may stand outside of fences. The text
-between stays as it is, byte for byte: of a fence the lines between its two lines, of tags everything between them.
-Fences of another language are no Python and stay. The caller asks only for code that does not parse, so the contents of
-a string are out of reach, and so is `~~~python` without its end, which is Python.
+One side of a fence or of a pair of tags is enough; the text between stays as it is, byte for byte. Fences of another
+language stay. The caller asks only for code that does not parse, so the contents of a string are out of reach, and so
+is `~~~python` without its end, which is Python.
 
 Repairs of indentation work on lines and do not know where a string begins, so the lines of a string may move along with
 the code. Each returns the same text where it does not apply.

@@ -30,7 +30,7 @@ class NDArray(np.ndarray[Any, np.dtype[np.uint8]]):
 
 
 class Context(NamedTuple):
-    """Device on which decord would decode."""
+    """Device on which decord would decode; here the CPU does in any case."""
 
     device_type: str
     device_id: int
@@ -41,7 +41,6 @@ def cpu(dev_id: int = 0) -> Context:
 
 
 def gpu(dev_id: int = 0) -> Context:
-    """Accepted, and decoded on the CPU all the same."""
     return Context("gpu", dev_id)
 
 

@@ -111,8 +111,8 @@ def test_a_file_that_cannot_be_opened_for_want_of_descriptors_is_no_broken_image
     os.close(lowest_free)
     resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))
     try:
-        with pytest.raises(OSError, match="Too many open files"):
-            open_inputs([photo], [], Limits())
+        with pytest.raises(OSError, match="Too many open files"), open_inputs([photo], [], Limits()):
+            pass
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
@@ -120,8 +120,9 @@ def test_a_file_that_cannot_be_opened_for_want_of_descriptors_is_no_broken_image
 def test_an_image_in_memory_whose_file_is_cut_off_is_unreadable(photo: Path, tmp_path: Path) -> None:
     cut = tmp_path / "cut.jpg"
     cut.write_bytes(photo.read_bytes()[:5000])
-    with Image.open(cut) as image, pytest.raises(ImageUnreadable, match="image 1"):
-        open_inputs([TWO_PIXELS, image], [], Limits())
+    unreadable = pytest.raises(ImageUnreadable, match="image 1")
+    with Image.open(cut) as image, unreadable, open_inputs([TWO_PIXELS, image], [], Limits()):
+        pass
 
 
 def test_the_bytes_of_a_group_have_a_limit_that_is_named(pool: SandboxPool, tmp_path: Path) -> None:
