@@ -66,9 +66,6 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
         return LabelStudio(base_url=self.url, api_key=self._token, timeout=self._seconds, httpx_client=client)  # type: ignore[no-untyped-call]
 
     def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
         self._clients.close()
 
     def people(self) -> list[Person]:

@@ -26,14 +26,11 @@ class Version(NamedTuple):
     """Whether the cross-check let it through."""
 
     @property
-    def checks(self) -> tuple[AnnotationEvent, ...]:
-        return (*self.cross_checks, *self.acceptances)
-
-    @property
     def reject_reasons(self) -> list[tuple[str, str]]:
         if self.fate != "rejected":
             return []
-        return [(event.round, reason) for event in self.checks if event.verdict == "reject" for reason in event.reasons]
+        rejections = (event for event in (*self.cross_checks, *self.acceptances) if event.verdict == "reject")
+        return [(event.round, reason) for event in rejections for reason in event.reasons]
 
     @property
     def outcome(self) -> VersionOutcome:

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, ClassVar
 
 from darkroom.annotation.label_studio.protocol import TaskServer
@@ -143,11 +142,6 @@ class SuitabilityQueue(SourceQueue):
     kind: ClassVar[type[SuitabilityReview]] = SuitabilityReview
     table: ClassVar[tuple[str, ...]] = REVIEWS
 
-    @property
-    def labels(self) -> Path:
-        """The lines for calibrating, of all sources."""
-        return self.workspace.annotation / "suitability.jsonl"
-
     def takes(self, sample: Sample) -> bool:
         return not sample.images and not sample.videos and self.category in ("", sample.category)
 
@@ -160,7 +154,7 @@ class SuitabilityQueue(SourceQueue):
             for v in read_verdicts(self.journal, self.round).verdicts
             if v.verdict in LABELS
         ]
-        write_labels(self.labels, labels)
+        write_labels(self.workspace.annotation / "suitability.jsonl", labels)  # of all sources
         return SourceQueue.materialize(self)  # no `super()` in a dataclass with slots
 
     def agreement(self) -> Calibration:

@@ -41,6 +41,7 @@ from darkroom.annotation.rounds.submissions import (
     worked_seconds,
 )
 from darkroom.pipelines.records import AnnotationEvent, FieldChange
+from darkroom.pipelines.records.answers import matches
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 
 MAX_VOID = 3
@@ -174,7 +175,7 @@ class StateMachine:
         changes, verdict = after.changes(before), submission.verdict
         if verdict != "reject":
             verdict = "fix" if changes else "accept"  # an acceptance with a moved box is a fix
-        matched = before.matches(submission.blind_answer) if submission.blind_answer else None
+        matched = matches(submission.blind_answer, before.answer) if submission.blind_answer else None
         state.history.append(self._event(read, accepted, verdict, changes, matched))
         state.judges.append(submission.person_id)
         is_rejected = verdict == "reject"

@@ -16,7 +16,6 @@ from darkroom.annotation.label_studio.forms import ROUND_FORMS
 from darkroom.annotation.rounds.campaign import Terms
 from darkroom.annotation.rounds.journal_file import AnnotationVersion, RecordTask, TaskRequest
 from darkroom.pipelines.records import AnnotationEvent, FieldChange, PoolImage, TruthBox
-from darkroom.pipelines.records.answers import matches
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.records.reject_reasons import Reason, RowError, storable
 
@@ -45,9 +44,6 @@ class RecordFields:
         pairs = zip(self.__slots__, before.content, self.content, strict=True)
         names = [name for name, old, new in pairs if old != new]
         return tuple(FieldChange(name, _text(getattr(before, name)), _text(getattr(self, name))) for name in names)
-
-    def matches(self, answer: str) -> bool:
-        return matches(answer, self.answer, ())
 
 
 @dataclass(frozen=True, slots=True)

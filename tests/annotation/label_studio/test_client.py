@@ -26,11 +26,8 @@ def server() -> Iterator[ScriptedServer]:
 
 @contextmanager
 def studio_at(url: str) -> Iterator[LabelStudioClient]:
-    studio = LabelStudioClient(url, "token", seconds=5, pauses=(0.01, 0.01))
-    try:
+    with LabelStudioClient(url, "token", seconds=5, pauses=(0.01, 0.01)) as studio:
         yield studio
-    finally:
-        studio.close()
 
 
 PERSON = {"id": 2, "email": "ann@example.com", "name": "Ann", "role": "annotator", "token": "x"}

@@ -96,9 +96,8 @@ def test_half_of_a_server_elsewhere_is_refused(workspace: Workspace) -> None:
 
 def test_a_server_elsewhere_is_taken(workspace: Workspace) -> None:
     environment = {"DARKROOM_STUDIO_URL": "http://studio.example.com/", "DARKROOM_STUDIO_TOKEN": "x"}
-    studio = connect(workspace, environment)
-    assert studio.url == "http://studio.example.com"
-    studio.close()
+    with connect(workspace, environment) as studio:
+        assert studio.url == "http://studio.example.com"
     assert find_task_url(workspace, environment)(3, 4) == "http://studio.example.com/projects/3/data?task=4"
 
 

@@ -101,7 +101,7 @@ def test_words_of_people_become_rows_and_labels_against_which_a_vote_is_calibrat
     assert queue.counts() == {"yes": 11, "no": 12, "unsure": 1}
     rows = workspace.tables.read(queue.key, SuitabilityReview)
     assert {(row.comment, row.reviewer) for row in rows} == {("a map", "ann@example.com"), ("a map", "eve@example.com")}
-    labels = read_labels(queue.labels, CHECK)
+    labels = read_labels(workspace.annotation / "suitability.jsonl", CHECK)
     assert (len(labels.labels), len(labels.rejects)) == (23, 0)
     with pytest.raises(CalibrationError, match="0 labels"):
         queue.agreement()
