@@ -12,9 +12,9 @@ import typer
 from darkroom.annotation.commands.opened import (
     OpenCampaign,
     open_campaign,
+    preview_of,
     print_progress,
     print_shortages,
-    print_sync_preview,
 )
 from darkroom.pipelines.command_line.console import (
     CONSOLE,
@@ -72,7 +72,9 @@ def sync(
     """
     if dry_run:
         with open_campaign() as opened:
-            print_sync_preview(opened)
+            for sentence in preview_of(opened).sentences():
+                print_plain(sentence)
+        print_plain("nothing was pulled or changed; images as of the last sync")
         return
     from darkroom.annotation import ServerUnreachable
     from darkroom.annotation.rounds.campaign import Campaign
@@ -172,7 +174,7 @@ def doctor(
         if is_repaired:
             examiner.repair(report)
         if as_json:
-            too_few = [str(short) for short in shortages(campaign, studio.accounts())]
+            too_few = list(shortages(campaign, studio.accounts()).values())
             print_json({"differences": differences, "too_few": too_few, "repaired": is_repaired})
         else:
             for sentence in differences:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,7 +11,6 @@ from darkroom.pipelines.command_line.console import CONSOLE, open_workspace, pri
 
 if TYPE_CHECKING:
     from darkroom.annotation.label_studio.client import LabelStudioClient
-    from darkroom.annotation.label_studio.protocol import Person
     from darkroom.annotation.rounds.campaign import Campaign
     from darkroom.annotation.rounds.journal import Journal
     from darkroom.annotation.rounds.sync import SyncPreview
@@ -46,31 +45,12 @@ def print_progress(journal: Journal) -> None:
 def print_shortages(campaign: Campaign, studio: LabelStudioClient) -> None:
     from darkroom.annotation.rounds.campaign import shortages
 
-    for short in shortages(campaign, studio.accounts()):
+    for short in shortages(campaign, studio.accounts()).values():
         print_plain(f"[bold red]too few:[/bold red] {short}")
 
 
-def print_sync_preview(opened: OpenCampaign) -> None:
-    """Print the open tasks whose terms differ from today's rules, and the tasks that a sync would hand out."""
-    for sentence in (*_preview(opened).sentences(), "nothing was pulled or changed; images as of the last sync"):
-        print_plain(sentence)
-
-
-def print_role_preview(workspace: Workspace, people: Iterable[Person], emails: Sequence[str], role: str) -> None:
-    """Print what another role of these accounts would change."""
-    from darkroom.annotation.rounds.campaign import Campaign
-    from darkroom.annotation.rounds.journal import Journal
-    from darkroom.annotation.rounds.sync import preview_role
-
-    with Journal(workspace.annotation) as journal:
-        open_tasks = _preview(OpenCampaign(workspace, Campaign.load(workspace.annotation), journal)).open_by_round
-    team = list(people)
-    for email in emails:
-        for sentence in preview_role(email.strip().lower(), role, team, open_tasks):
-            print_plain(sentence)
-
-
-def _preview(opened: OpenCampaign) -> SyncPreview:
+def preview_of(opened: OpenCampaign) -> SyncPreview:
+    """The next sync, with the images of the last one."""
     from darkroom.annotation.rounds.image_pool import POOL
     from darkroom.annotation.rounds.sync import preview_sync
     from darkroom.pipelines.records import PoolImage

@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from darkroom.annotation import AnnotationError
-from darkroom.annotation.commands.opened import print_role_preview, print_shortages
+from darkroom.annotation.commands.opened import open_campaign, preview_of, print_shortages
 from darkroom.pipelines.command_line.console import (
     CONSOLE,
     AsJson,
@@ -49,11 +49,16 @@ def add_users(
     `darkroom annotate users add eve@example.com --role expert`
     """
     from darkroom.annotation.label_studio.server import connect
+    from darkroom.annotation.rounds.sync import preview_role
 
+    if dry_run:
+        with open_campaign() as opened, connect(opened.workspace) as studio:
+            people, preview = studio.people(), preview_of(opened)
+        for email in emails:
+            for sentence in preview_role(email.strip().lower(), role, people, preview):
+                print_plain(sentence)
+        return
     with open_workspace() as workspace, connect(workspace) as studio:
-        if dry_run:
-            print_role_preview(workspace, studio.people(), emails, role)
-            return
         existing = {account["email"] for account in studio.accounts() if account["is_active"]}
         for email in emails:
             new_password = password or secrets.token_urlsafe(9)

@@ -143,7 +143,11 @@ class Terms(NamedTuple):
         """The number of people who judge the record in this round, each on their own."""
         if round == "accept":
             return self.experts_per_record
-        return 2 if round == "cross_check" and is_checked_twice(item_id, self.checked_twice, seed=self.seed) else 1
+        return (
+            2
+            if round == "cross_check" and is_selected(self.checked_twice, "checked twice", item_id, seed=self.seed)
+            else 1
+        )
 
     def rule(self, round: str) -> Rule:
         """Two checkers of a record have to agree."""
@@ -171,10 +175,9 @@ class Terms(NamedTuple):
         return changed + (["a new version of the form"] if is_new_form else [])
 
 
-def is_checked_twice(item_id: str, share: float, *, seed: int = 0) -> bool:
-    """Select the share by the item's digest and the campaign's seed; a larger share contains the smaller."""
-    key = ["checked twice", item_id, *([seed] if seed else [])]
-    return share > 0 and int(digest(key)[:8], 16) < share * 16**8
+def is_selected(share: float, *key: str, seed: int = 0) -> bool:
+    """A fixed share of all keys, which a larger share contains; ``seed`` keeps it from people, who see the rest."""
+    return int(digest([*key, *([seed] if seed else [])])[:13], 16) < share * 16**13
 
 
 def _shown(value: object) -> str:
@@ -194,32 +197,25 @@ FEWEST = 3
 """People who write or check: a rejected record goes to one who has not judged it."""
 
 
-class Shortage(NamedTuple):
-    """Too few active accounts of a role."""
-
-    role: str
-    n_people: int
-    n_needed: int
-
-    def __str__(self) -> str:
-        people = f"{self.n_people} {self.role}{'s' * (self.n_people != 1)}"
-        command = f"darkroom annotate users add EMAIL --role {self.role}"
-        return f"{people}; this campaign needs at least {self.n_needed} (`{command}`)"
-
-
-def shortages(campaign: Campaign, accounts: Iterable[Mapping[str, Any]]) -> list[Shortage]:
-    """The roles with too few people. Beside an author, a record needs checkers, and one more for a planted error."""
+def shortages(campaign: Campaign, accounts: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The roles with too few active accounts, each with a sentence. Beside an author, a record needs checkers, and one
+    more for a planted error."""
     n_of = Counter(str(account["role"]) for account in accounts if account["is_active"])
     n_checking = (2 if campaign.checked_twice else 1) + (1 if campaign.gold_share else 0)
     needed = {"annotator": 1, "checker": n_checking, "expert": campaign.experts_per_record}
     if campaign.annotators_check:
         n_both = max(FEWEST, 1 + n_checking)
         needed |= {"annotator": max(1, n_both - n_of["checker"]), "checker": 0}
-    return [Shortage(role, n_of[role], n) for role, n in needed.items() if n_of[role] < n]
+    return {
+        role: f"{n_of[role]} {role}{'s' * (n_of[role] != 1)}; this campaign needs at least {n} "
+        f"(`darkroom annotate users add EMAIL --role {role}`)"
+        for role, n in needed.items()
+        if n_of[role] < n
+    }
 
 
 def require_experts(campaign: Campaign, accounts: Iterable[Mapping[str, Any]]) -> None:
     """Raises ``AnnotationError`` where several experts judge a record and there are fewer, before any task is out."""
-    for short in shortages(campaign, accounts):
-        if short.role == "expert" and campaign.experts_per_record > 1:
-            raise AnnotationError(f"too few experts: {short}")
+    short = shortages(campaign, accounts).get("expert")
+    if short and campaign.experts_per_record > 1:
+        raise AnnotationError(f"too few experts: {short}")

@@ -8,10 +8,10 @@ from typing import Any
 from darkroom.annotation._plugin.darkroom_studio.content import rules_shown
 from darkroom.annotation.label_studio.forms import CATEGORIES, REASONS
 from darkroom.annotation.label_studio.protocol import NOTHING
-from darkroom.annotation.rounds.campaign import Campaign, Terms, terms_of
+from darkroom.annotation.rounds.campaign import Campaign, Terms, is_selected, terms_of
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.journal_file import RecordTask, TaskRequest
-from darkroom.annotation.rounds.planted_errors import ERRORS, is_selected, plant
+from darkroom.annotation.rounds.planted_errors import ERRORS, plant
 from darkroom.annotation.rounds.submissions import ROUNDS, Record, RecordFields, RecordState
 from darkroom.annotation.rounds.task_exchange import PendingTask
 from darkroom.pipelines.records import PoolImage
@@ -69,7 +69,7 @@ def _next_requests(
     request = waiting._replace(round="cross_check", n_wanted=1, bases="")
     stored = {task.request.planted_error for task in tasks}
     kinds = [e for e in ERRORS if e in stored or request._replace(planted_error=e).key(campaign.name) in recorded]
-    if kinds or is_selected(item.image.sha256, campaign.name, campaign.gold_share, seed=campaign.seed):
+    if kinds or is_selected(campaign.gold_share, "gold", campaign.name, item.image.sha256, seed=campaign.seed):
         seed = f"{campaign.name} {item.image.sha256}" + (f" {campaign.seed}" if campaign.seed else "")
         planted = plant(state.fields, (item.image.width, item.image.height), seed=seed, errors=kinds or ERRORS)
         if planted is not None:

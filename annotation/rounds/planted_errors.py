@@ -13,7 +13,7 @@ import yaml
 
 from darkroom.annotation.rounds.submissions import RecordFields
 from darkroom.pipelines.records.answers import matches
-from darkroom.pipelines.records.digest import digest, seed_from
+from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.records.geometry import Box
 
 PlantedErrorKind = Literal["wrong_answer", "moved_box", "wrong_category", "wrong_count"]
@@ -29,12 +29,6 @@ class PlantedRecord(NamedTuple):
 
     kind: PlantedErrorKind
     fields: RecordFields
-
-
-def is_selected(item_id: str, campaign: str, share: float, *, seed: int = 0) -> bool:
-    """A fixed sample of items, which a larger share contains; ``seed`` keeps it from people, who see the rest."""
-    key = ["gold", campaign, item_id, *([seed] if seed else [])]
-    return int(digest(key)[:13], 16) < share * 16**13
 
 
 def plant(

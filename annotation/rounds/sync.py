@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from darkroom.annotation.label_studio.forms import ROUND_FORMS
 from darkroom.annotation.label_studio.protocol import Person, TaskServer
@@ -23,6 +23,7 @@ from darkroom.annotation.rounds.submissions import ROUNDS, Record, SubmissionRea
 from darkroom.annotation.rounds.task_exchange import BATCH, TaskExchange
 from darkroom.pipelines.records import PoolImage
 from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.storage.row_files import by_key
 
 Say = Callable[[str], None]
 
@@ -121,22 +122,9 @@ def _noted(records: Iterable[Record], stages: dict[str, tuple[str, str]]) -> Ite
         yield record
 
 
-class PullCounts(NamedTuple):
-    """People's work between two pulls; empty annotations exclude an annotator from a task and are not counted."""
-
-    n_submitted: int
-    n_skipped: int
-    n_edited: int
-
-    def __str__(self) -> str:
-        parts = [f"{self.n_submitted:,} submission{'' if self.n_submitted == 1 else 's'}"]
-        parts += [f"{self.n_skipped:,} skipped"] if self.n_skipped else []
-        parts += [f"{self.n_edited:,} edited"] if self.n_edited else []
-        return ", ".join(parts)
-
-
-def pulled_since(journal: Journal, after: int) -> PullCounts:
-    """The work in versions after number ``after``; an annotation that is new and edited is one submission."""
+def pulled_since(journal: Journal, after: int) -> str:
+    """People's work in versions after number ``after``, "2 submissions, 1 edited". An annotation that is new and edited
+    is one submission; empty ones exclude an annotator from a task and are not counted."""
     n_submitted = n_skipped = 0
     new, edited = set[int](), set[int]()
     for annotation_id, annotation, previous in journal.versions_after(after):
@@ -149,7 +137,9 @@ def pulled_since(journal: Journal, after: int) -> PullCounts:
             n_skipped += 1
         elif annotation.get("result"):
             n_submitted += 1
-    return PullCounts(n_submitted, n_skipped, len(edited))
+    parts = [f"{n_submitted:,} submission{'' if n_submitted == 1 else 's'}"]
+    parts += [f"{n:,} {what}" for n, what in ((n_skipped, "skipped"), (len(edited), "edited")) if n]
+    return ", ".join(parts)
 
 
 def _content(annotation: dict[str, object]) -> object:
@@ -173,13 +163,6 @@ class SyncPreview:
         yield "submitted work keeps its state"
         yield f"would hand out: {_counts(self.next_tasks)}"
 
-    @property
-    def open_by_round(self) -> Counter[str]:
-        counts: Counter[str] = Counter()
-        for (round, _), n_tasks in self.open_tasks.items():
-            counts[round] += n_tasks
-        return counts
-
 
 def preview_sync(journal: Journal, campaign: Campaign, pool: Sequence[PoolImage]) -> SyncPreview:
     """Preview a sync of the campaign with this ``pool``, without asking the server."""
@@ -200,8 +183,8 @@ def preview_sync(journal: Journal, campaign: Campaign, pool: Sequence[PoolImage]
     return preview
 
 
-def preview_role(email: str, role: str, people: Iterable[Person], open_tasks: Counter[str]) -> Iterator[str]:
-    """Preview an account's change to this role; ``open_tasks`` by round."""
+def preview_role(email: str, role: str, people: Iterable[Person], preview: SyncPreview) -> Iterator[str]:
+    """Preview an account's change to this role, which some rounds' open tasks are closed to."""
     team = {person.email: person.role for person in people}
     before = team.get(email)
     if before is None:
@@ -215,7 +198,8 @@ def preview_role(email: str, role: str, people: Iterable[Person], open_tasks: Co
     lost = [round for round in ROUNDS if before in ROUND_FORMS[round].roles and role not in ROUND_FORMS[round].roles]
     n_left = sum(held == before for held in team.values())
     if lost:
-        tasks = _counts(Counter({round: open_tasks[round] for round in lost}))
+        of_round = by_key((round, n) for (round, _), n in preview.open_tasks.items())
+        tasks = _counts(Counter({round: sum(of_round[round]) for round in lost}))
         yield f"  they no longer open {', '.join(lost)}; open there: {tasks}, for {n_left:,} other {before}s"
     n_checking = sum(held == "checker" for held in team.values())
     if before == "annotator" and n_left + n_checking < FEWEST:

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 from darkroom.annotation.label_studio.forms import REASONS, names
 from darkroom.annotation.label_studio.protocol import Person
-from darkroom.annotation.rounds.campaign import CATEGORY_NAMES, Terms
+from darkroom.annotation.rounds.campaign import CATEGORY_NAMES, Terms, is_selected
 from darkroom.annotation.rounds.journal_file import AnnotationVersion, RecordTask, TaskRequest
 from darkroom.annotation.rounds.next_tasks import to_percent
-from darkroom.annotation.rounds.planted_errors import PlantedRecord, is_selected, plant
+from darkroom.annotation.rounds.planted_errors import PlantedRecord, plant
 from darkroom.annotation.rounds.state_machine import StateMachine
 from darkroom.annotation.rounds.submissions import ROLE, RecordFields, RecordState, SubmissionReader
 from darkroom.pipelines.records.geometry import Box
@@ -241,7 +241,11 @@ class _Play:
         if wanted is not None:
             item.works.append(_work(wanted, len(self.items)))
             item.ready = at + timedelta(minutes=5)
-            if wanted.round == "cross_check" and wanted[2:4] == (0, 0) and is_selected(item.item_id, "test", 0.2):
+            if (
+                wanted.round == "cross_check"
+                and wanted[2:4] == (0, 0)
+                and is_selected(0.2, "gold", "test", item.item_id)
+            ):
                 self.add_gold(item, wanted)
             item.state = self.machine.state(item.item_id, self.reader.read(item.works, SIZE))
         return item.state

@@ -7,8 +7,8 @@ from dataclasses import fields as names_of, replace
 import pytest
 from hypothesis import given, strategies as st
 
-from darkroom.annotation.rounds.campaign import CATEGORY_NAMES, Terms
-from darkroom.annotation.rounds.planted_errors import ERRORS, is_selected, plant
+from darkroom.annotation.rounds.campaign import CATEGORY_NAMES, Terms, is_selected
+from darkroom.annotation.rounds.planted_errors import ERRORS, plant
 from darkroom.annotation.rounds.submissions import RecordFields, read_submission
 from darkroom.pipelines.records.answers import matches
 from darkroom.pipelines.records.geometry import Box
@@ -167,20 +167,22 @@ def test_every_kind_of_error_is_drawn():
 
 def test_a_share_of_the_items_is_chosen_and_a_larger_share_keeps_them():
     items = [f"item {n}" for n in range(20_000)]
-    few = {item for item in items if is_selected(item, "streets", 0.05)}
-    more = {item for item in items if is_selected(item, "streets", 0.1)}
+    few = {item for item in items if is_selected(0.05, "gold", "streets", item)}
+    more = {item for item in items if is_selected(0.1, "gold", "streets", item)}
     assert 900 < len(few) < 1100
     assert few < more
 
 
 def test_campaigns_choose_different_items():
     items = [f"item {n}" for n in range(2000)]
-    assert [is_selected(item, "a", 0.5) for item in items] != [is_selected(item, "b", 0.5) for item in items]
-    seeded = [is_selected(item, "a", 0.5, seed=7) for item in items]
-    assert seeded != [is_selected(item, "a", 0.5) for item in items]
-    assert seeded != [is_selected(item, "a", 0.5, seed=8) for item in items]
+    assert [is_selected(0.5, "gold", "a", item) for item in items] != [
+        is_selected(0.5, "gold", "b", item) for item in items
+    ]
+    seeded = [is_selected(0.5, "gold", "a", item, seed=7) for item in items]
+    assert seeded != [is_selected(0.5, "gold", "a", item) for item in items]
+    assert seeded != [is_selected(0.5, "gold", "a", item, seed=8) for item in items]
 
 
 @pytest.mark.parametrize(("share", "chosen"), [(0, False), (1, True)])
 def test_none_and_all_can_be_chosen(share, chosen):
-    assert {is_selected(f"item {n}", "streets", share) for n in range(500)} == {chosen}
+    assert {is_selected(share, "gold", "streets", f"item {n}") for n in range(500)} == {chosen}

@@ -21,9 +21,9 @@ from sklearn.preprocessing import StandardScaler
 
 from darkroom.annotation._plugin.darkroom_studio.access import AccessTable
 from darkroom.annotation._plugin.darkroom_studio.validation import served_task, without_key
-from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.campaign import Campaign, is_selected
 from darkroom.annotation.rounds.journal import Journal
-from darkroom.annotation.rounds.planted_errors import ERRORS, is_selected
+from darkroom.annotation.rounds.planted_errors import ERRORS
 from darkroom.annotation.rounds.submissions import ROUNDS
 from darkroom.annotation.rounds.sync import Sync
 from darkroom.pipelines.records import ImageRef, PoolImage
@@ -198,7 +198,7 @@ def test_without_a_seed_nobody_can_compute_which_records_are_chosen(tmp_path: Pa
     items: dict[str, list[str]] = {task.data["image"].rpartition("/")[2]: [] for task in checks(played)}
     for number, kind in played.planted.items():
         items[played.studio.tasks[number].data["image"].rpartition("/")[2]].append(kind)
-    computed = [is_selected(item, "c", 0.5) for item, kinds in items.items() if kinds]
+    computed = [is_selected(0.5, "gold", "c", item) for item, kinds in items.items() if kinds]
     actual = [any(kinds) for kinds in items.values() if kinds]
     n_same = sum(a == b for a, b in zip(computed, actual, strict=True))
     assert abs(n_same - len(actual) / 2) < 5 * (len(actual) / 4) ** 0.5, "five standard deviations"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from darkroom.annotation.rounds.campaign import Campaign, Terms, is_checked_twice, terms_of
+from darkroom.annotation.rounds.campaign import Campaign, Terms, is_selected, terms_of
 from darkroom.annotation.rounds.journal_file import AnnotationVersion, RecordTask, TaskRequest
 from darkroom.annotation.rounds.state_machine import StateMachine
 from darkroom.annotation.rounds.submissions import RecordState, SubmissionReader
@@ -241,7 +241,7 @@ def test_a_reworked_record_is_judged_anew_by_all(desk: Desk) -> None:
 
 def test_the_share_checked_twice_is_a_fixed_choice_and_a_larger_one_contains_it() -> None:
     items = [f"{number:064x}" for number in range(2000)]
-    chosen = [{item for item in items if is_checked_twice(item, share)} for share in (0, 0.1, 0.3, 1)]
+    chosen = [{item for item in items if is_selected(share, "checked twice", item)} for share in (0, 0.1, 0.3, 1)]
     assert chosen[0] == set()
     assert chosen[0] <= chosen[1] <= chosen[2] <= chosen[3] == set(items)
     assert 150 < len(chosen[1]) < 250

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from darkroom.annotation.rounds.campaign import Campaign, Terms
+from darkroom.annotation.rounds.campaign import Campaign, Terms, is_selected
 from darkroom.annotation.rounds.doctor import Doctor
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.journal_file import SCHEMA
-from darkroom.annotation.rounds.planted_errors import is_selected
 from darkroom.annotation.rounds.state_machine import StateMachine
 from darkroom.annotation.rounds.submissions import ROUNDS, SubmissionReader
 from tests.annotation.desk import ANN, BOB, CEM, EVE, FAY, GUS, PANEL, PEOPLE, SIZE, accepts, record, rejects
@@ -107,7 +106,7 @@ def test_three_experts_stay_three_when_the_campaign_asks_for_one(team: Team) -> 
 def test_the_copy_with_a_planted_error_goes_to_one_person(tmp_path: Path) -> None:
     team = Team(tmp_path)
     team.sync(experts_per_record=3, gold_share=1, checked_twice=1)
-    assert is_selected("a" * 64, "c", 1)
+    assert is_selected(1, "gold", "c", "a" * 64)
     team.hand_in("annotate", ANN, record("40"))
     assert team.studio.tasks[team.studio.open_task("cross_check")].overlap == 2 + 2, "author and admin are reserved"
     team.hand_in("cross_check", BOB, accepts())

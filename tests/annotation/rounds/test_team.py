@@ -35,11 +35,12 @@ def team(annotators: int, checkers: int, experts: int, removed: int = 0) -> list
 )
 def test_a_campaign_needs_as_many_as_its_rules_ask(rules: dict[str, Any], people: Any, short: dict[str, int]) -> None:
     found = shortages(Campaign(**rules), team(*people))
-    assert {one.role: one.n_needed for one in found} == short
+    assert found.keys() == short.keys()
+    assert all(f"needs at least {n} (" in found[role] for role, n in short.items())
 
 
 def test_a_shortage_says_what_to_do() -> None:
-    (said,) = map(str, shortages(Campaign(experts_per_record=3), team(3, 0, 1)))
+    (said,) = shortages(Campaign(experts_per_record=3), team(3, 0, 1)).values()
     assert said == ("1 expert; this campaign needs at least 3 (`darkroom annotate users add EMAIL --role expert`)")
 
 

@@ -174,21 +174,19 @@ def test_a_dry_run_says_what_new_rules_affect_and_changes_nothing(team: Team) ->
 
 
 def test_a_dry_run_says_what_another_role_affects(team: Team) -> None:
-    open_tasks = preview_sync(team.journal, RULES, POOL).open_by_round
-    said = list(preview_role("ann@example.com", "expert", PEOPLE, open_tasks))
+    preview = preview_sync(team.journal, RULES, POOL)
+    said = list(preview_role("ann@example.com", "expert", PEOPLE, preview))
     assert said == [
         "ann@example.com: annotator -> expert; what they submitted, and what is handed out, keeps counting",
         "  they no longer open annotate, cross_check, rework; open there: 1 × annotate, for 2 other annotators",
         "  2 annotators are left: a rejected record may find nobody who has not worked on it",
     ]
-    assert list(preview_role("zoe@example.com", "expert", PEOPLE, open_tasks)) == [
-        "zoe@example.com: new account, expert"
-    ]
-    assert list(preview_role("ann@example.com", "checker", PEOPLE, open_tasks))[1:] == [
+    assert list(preview_role("zoe@example.com", "expert", PEOPLE, preview)) == ["zoe@example.com: new account, expert"]
+    assert list(preview_role("ann@example.com", "checker", PEOPLE, preview))[1:] == [
         "  they no longer open annotate, rework; open there: 1 × annotate, for 2 other annotators"
     ]
     alone = [one for one in PEOPLE if one.person_id != 6]
-    assert "  nobody is left for accept" in list(preview_role("eve@example.com", "annotator", alone, open_tasks))
+    assert "  nobody is left for accept" in list(preview_role("eve@example.com", "annotator", alone, preview))
 
 
 @pytest.fixture

@@ -28,11 +28,10 @@ from darkroom.annotation.label_studio.server import (
     find_task_url,
     wait_until_ready,
 )
-from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.campaign import Campaign, is_selected
 from darkroom.annotation.rounds.doctor import Doctor
 from darkroom.annotation.rounds.image_pool import POOL
 from darkroom.annotation.rounds.journal import Journal
-from darkroom.annotation.rounds.planted_errors import is_selected
 from darkroom.annotation.rounds.submissions import ROUNDS
 from darkroom.annotation.rounds.sync import Sync
 from darkroom.annotation.rounds.tables import ACCEPTED, AnnotationStages
@@ -77,11 +76,10 @@ def played(environment: dict[str, str], server: LabelStudioServer) -> Played:
     """Eight people work at the same time; puller and server are killed now and then, and connections are cut."""
     said = run_darkroom(environment, "annotate", "sync")
     assert "poster.png: too_large_image, 20001x10000 = 200,010,000 pixels, the limit is 200,000,000" in said
-    with Workspace.from_environment(environment) as workspace:
+    with Workspace.from_environment(environment) as workspace, connect(workspace, {}) as studio:
         pool = workspace.tables.read(POOL, PoolImage)
         assert len(pool) == N_IMAGES
         numbers = {item.image.sha256: int(item.source_row[:3]) for item in pool}
-        studio = connect(workspace, {})
         with cutting_proxy(urlsplit(studio.url).port or 0) as proxy:
             room = Room(proxy.url, numbers, sizes=SIZE)
             with at_work(everybody(studio, room)):
@@ -91,7 +89,6 @@ def played(environment: dict[str, str], server: LabelStudioServer) -> Played:
             assert proxy.n_cut
         assert not room.errors, room.errors
         finish(workspace, studio, room, pool)
-        studio.close()
     return Played(numbers, room)
 
 
@@ -213,7 +210,9 @@ def check_results(workspace: Workspace, studio: LabelStudioClient, numbers: dict
     for row in accepted.values():
         check_hands(row)
     golds = {numbers[one.item.image.sha256]: one.state.planted_checks for one in kept if one.state.planted_checks}
-    chosen = {n for digest, n in numbers.items() if is_selected(digest, campaign.name, campaign.gold_share, seed=seed)}
+    chosen = {
+        n for digest, n in numbers.items() if is_selected(campaign.gold_share, "gold", campaign.name, digest, seed=seed)
+    }
     assert set(golds) == chosen - {7, 17}, "every planted error was looked at"
     for number, checks in golds.items():
         checkers = {event.person for event in accepted[number].history if event.attempt == 0}
