@@ -113,5 +113,5 @@ def test_people_say_whether_a_drawing_would_help_and_see_no_answer(
         queue.sync(studio, n_rows=3)
         assert queue.materialize().n_out == 3
         assert queue.counts() == {"yes": 1, "no": 1, "unsure": 1}
-    labels = read_labels(queue.labels, CHECK)
+    labels = read_labels(workspace.annotation / "suitability.jsonl", CHECK)
     assert sorted(label.line.verdict for label in labels.labels) == ["accept", "reject"]
