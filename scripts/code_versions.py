@@ -32,6 +32,10 @@ def main(*names: str) -> None:
         place = ROOT.joinpath(*name.split("."))
         if not (place / "__init__.py").exists() and not place.with_suffix(".py").exists():
             sys.exit(f"{name} is no module or package of {ROOT / 'darkroom'}")
+    found, recorded = data_digests(), json.loads(DATA.read_text())
+    changed = [name for name in sorted(found) if found[name] != recorded.get(name)]
+    if missing := [name for name in changed if not any(f"{raised}.".startswith(f"{name}.") for raised in names)]:
+        sys.exit(f"prompts, word lists or templates of {', '.join(missing)} have changed, too: raise their versions")
     versions = code_versions()
     versions |= {name: versions.get(name, 0) + 1 for name in names}
     VERSIONS.write_text(json.dumps(versions, indent=1, sort_keys=True) + "\n")

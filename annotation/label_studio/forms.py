@@ -14,6 +14,7 @@ upright and without EXIF, so that the browser shows the stored pixels.
 """
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,7 +46,7 @@ OPTIONS = {name: tuple(Choice(*option) for option in options) for name, options 
 """The options of every choice."""
 CATEGORIES = OPTIONS["categories"]
 REASONS = OPTIONS["reasons"]
-_NAMED = "|".join(choice.title.replace(" ", r"\s+") for options in OPTIONS.values() for choice in options)
+_NAMED = "|".join(re.escape(choice.title).replace(r"\ ", r"\s+") for options in OPTIONS.values() for choice in options)
 _TITLE = re.compile(rf"(?<=\*\*)(?:{_NAMED})(?=\*\*)|(?<=\| )(?:{_NAMED})(?= \|)|(?<= )Quantity(?=[ ,])")
 """A title in the guide: in bold, in a table, or that of the category with a number."""
 
@@ -79,6 +80,7 @@ def guide_text(language: str, max_share: float, max_rework: int) -> str:
     return _TITLE.sub(lambda found: translated(" ".join(found[0].split()), language), text)
 
 
+@cache
 def round_guide(round: str, language: str = "en", max_share: float = 0.05, max_rework: int = 2) -> str:
     """The guide for one round as HTML, in this language first and then in the others, which the style hides."""
     parts = {code: _part(round, code, max_share, max_rework) for code in dict.fromkeys([language, *GUIDES])}

@@ -67,7 +67,7 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
     """Let a policy write records for people to correct, with boxes in pixels of the image that it receives (Qwen2.5-VL)
     or in thousandths of its sides (Qwen3-VL)."""
     language: str = "en"
-    """Of the guide for people whose browser asks for a language that there is no guide in."""
+    """The guide's for people in whose language there is none; one of ``annotation/label_studio/GUIDE*.md``."""
     seed: int = 0
     """Which records people check twice or with a planted error. `init` draws one; with 0, as in campaigns of earlier
     versions, the journal's secret is used for it."""
@@ -143,11 +143,9 @@ class Terms(NamedTuple):
         """The number of people who judge the record in this round, each on their own."""
         if round == "accept":
             return self.experts_per_record
-        return (
-            2
-            if round == "cross_check" and is_selected(self.checked_twice, "checked twice", item_id, seed=self.seed)
-            else 1
-        )
+        if round == "cross_check" and is_selected(self.checked_twice, "checked twice", item_id, seed=self.seed):
+            return 2
+        return 1
 
     def rule(self, round: str) -> Rule:
         """Two checkers of a record have to agree."""

@@ -150,8 +150,7 @@ def open_jobs(
     on_first_trajectory: Callable[[], object] | None = None,
     shows_first_trajectory: bool = True,
 ) -> Iterator[Jobs]:
-    """``used``: shards that the jobs run on, whatever their source is for. Raises ``UserError`` and
-    ``UserError``."""
+    """``used``: shards that the jobs run on, whatever their source is for. Raises ``UserError``."""
     first = FirstTrajectory(console, workspace, on_first_trajectory)
     dagster_home.prepare_dagster_home(workspace)
     with dagster_home.open_instance() as instance:

@@ -65,7 +65,7 @@ def replay(folders: Sequence[StorePath], *, limit: int | None = None) -> Replay:
 
 
 def replay_row(row: Mapping[str, Any], *, execute: Execute) -> list[Difference]:
-    """What differs in one row, by ``execute``. Rows without code have nothing that could differ."""
+    """The differences of one row, by ``execute``. Rows without code have nothing that could differ."""
     differences: list[Difference] = []
     number = 0
     try:

@@ -102,10 +102,12 @@ def code_digest(*names: str) -> str:
 
 
 def file_version(file: Path) -> str:
-    """The version of one of our modules; the digest of a user's file, which has none."""
-    if file.is_relative_to(ROOT / "darkroom"):
-        return code_digest(".".join(file.relative_to(ROOT).with_suffix("").parts))
-    return digest_bytes(file.read_bytes())
+    """The version of one of our modules, or of the nearest package that has one; the digest of a user's file."""
+    if not file.is_relative_to(ROOT / "darkroom"):
+        return digest_bytes(file.read_bytes())
+    parts = file.relative_to(ROOT).with_suffix("").parts
+    names = (".".join(parts[:n]) for n in range(len(parts), 1, -1))
+    return code_digest(next(name for name in names if name in code_versions()))
 
 
 _finished_only: ContextVar[bool] = ContextVar("finished_only", default=False)

@@ -126,7 +126,7 @@ def content(path: StorePath) -> bytes | None:
 @contextmanager
 def opened(path: StorePath, *, ahead: bool = True) -> Iterator[Path | BinaryIO]:
     """Open a file for pyarrow; of an object the next block comes, too, unless it is large and ``ahead`` is False, for
-    readers of some columns. Raises ``FileNotFoundError``, ``StorageError``, ``StorageError``."""
+    readers of some columns. Raises ``FileNotFoundError``, ``StorageError``."""
     if isinstance(path, Path):
         yield path
         return

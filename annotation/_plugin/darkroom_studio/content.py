@@ -9,8 +9,8 @@ The rules are the task's own ``data["gate"]``, frozen when the task was handed o
 checked. A queue's rules are ``{"kind": "verify", "field": "match", "choices": ["match", …], "reasons": []}``.
 ``width`` and ``height`` are the original's, also where people see a reduced view of it (``shown_size``): percent are
 the same of both.
-Label Studio's environment has nothing of Darkroom's, nor has this module. Boxes are in percent 0..100 of the
-image in a submission, and in pixels ``(x1, y1, x2, y2)`` once read.
+This module imports nothing but its neighbour, since Label Studio's environment has nothing of Darkroom's. Boxes are in
+percent 0..100 of the image in a submission, and in pixels ``(x1, y1, x2, y2)`` once read.
 """
 
 from __future__ import annotations

@@ -10,7 +10,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from darkroom_studio.access import FORBIDDEN, UNKNOWN, AccessRule, AccessTable, is_open, open_roles, refusal, role_of
+from darkroom_studio.access import (
+    FORBIDDEN,
+    UNKNOWN,
+    AccessRule,
+    AccessTable,
+    is_open,
+    open_roles,
+    refusal,
+    role_of,
+    round_of,
+)
 from darkroom_studio.identity import has_worked, is_own, user_of
 from darkroom_studio.languages import language_of, marked, project_in
 from darkroom_studio.own_tables import task_for, work_on
@@ -119,10 +129,9 @@ def _shaped(response: HttpResponse, rule: AccessRule, user: Any, language: str) 
     if response.content:
         content = json.loads(response.content)
         if rule.answer == "projects":
-            content = _open_projects(content, user)
-            content["results"] = [project_in(project, language) for project in content["results"]]
+            content = _open_projects(content, user, language)
         elif rule.answer == "project":
-            content = project_in(content, language)
+            content = _shown_project(content, Project.objects.get(id=content["id"]), language)
             if has_worked(content["id"], user):
                 content["show_instruction"] = False  # the guide has opened by itself until now; its button stays
         elif rule.answer == "task":
@@ -136,12 +145,18 @@ def _shaped(response: HttpResponse, rule: AccessRule, user: Any, language: str) 
     return response
 
 
-def _open_projects(content: dict[str, Any], user: Any) -> dict[str, Any]:
+def _open_projects(content: dict[str, Any], user: Any, language: str) -> dict[str, Any]:
     """The API's list of projects, without those that are closed to the user."""
     listed = content["results"]
     projects = Project.objects.in_bulk([row["id"] for row in listed])
-    rows = [row for row in listed if is_open(projects[row["id"]], user)]
+    opened = [(row, projects[row["id"]]) for row in listed if is_open(projects[row["id"]], user)]
+    rows = [_shown_project(row, project, language) for row, project in opened]
     return {**content, "results": rows, "count": content["count"] - len(listed) + len(rows)}
+
+
+def _shown_project(content: dict[str, Any], project: Any, language: str) -> dict[str, Any]:
+    """A project in the person's language; another team's as it is: what its choices show is what they store."""
+    return project_in(content, language) if round_of(project) else content
 
 
 def _log_in_first(request: HttpRequest) -> HttpResponse:

@@ -29,8 +29,8 @@ _TABLES = {
     "primary key (task_id, user_id)",
     FAILURES: "name varchar(400) not null primary key, n integer not null, last_at double precision not null",
 }
-LONGEST_PAUSE = 300
-"""Seconds."""
+LONGEST_PAUSE, FORGOTTEN = 300, 86_400
+"""Seconds: of a pause that counts, and after which a wrong password is forgotten."""
 
 
 def create_tables() -> None:
@@ -100,5 +100,6 @@ def note_login(name: str, *, succeeded: bool) -> None:
     if succeeded:
         _row(f"delete from {FAILURES} where name = %s", name)
         return
+    _row(f"delete from {FAILURES} where last_at < %s", time.time() - FORGOTTEN)  # whoever asks with many names
     counted = f"on conflict (name) do update set n = {FAILURES}.n + 1, last_at = excluded.last_at"
     _row(f"insert into {FAILURES} values (%s, 1, %s) {counted}", name, time.time())

@@ -17,6 +17,7 @@ from darkroom_studio.administration import counted
 from darkroom_studio.content import WRITING
 from darkroom_studio.identity import own_annotations
 from darkroom_studio.languages import language_of, marked, title_in, translated
+from darkroom_studio.middleware import POLICY
 from django.db.models import Count, F, Q
 from django.db.models.fields.json import KT
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
@@ -32,7 +33,6 @@ FIRST = ("rework", "accept", "cross_check", "review", "annotate", "verify", "sui
 """In the order of urgency: begun work comes before new work."""
 
 START = "/projects/"
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 _TEMPLATE = Path(__file__).with_name("start.html").read_text(encoding="utf-8")
 
 

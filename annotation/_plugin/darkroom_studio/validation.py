@@ -125,11 +125,14 @@ def served_task(task: Mapping[str, Any], settled: str) -> dict[str, Any]:
 
 
 def task_in(task: Mapping[str, Any], language: str) -> dict[str, Any]:
-    """A task with its notes in a language."""
-    data = dict(task["data"])
+    """A task with its notes in a language; another team's as it is."""
+    data = task.get("data")
+    gate = data.get("gate") if isinstance(data, dict) else None
+    if not isinstance(data, dict) or not isinstance(gate, dict):
+        return dict(task)
+    data = dict(data)
     for name in {"rules", "reasons", "question_shown", "record_shown"} & set(data):
         data[name] = note_in(data[name], language)
-    gate = data.get("gate") or {}
     if data.get("rules") and gate.get("width"):  # the first paragraph has numbers
         size = rules_shown(gate["width"], gate["height"], gate["max_share"], language)
         data["rules"] = "\n\n".join([size, *data["rules"].split("\n\n")[1:]])

@@ -157,8 +157,8 @@ def lazy_rows(kind: str, build: Callable[..., SourceRow], of: Iterable[object], 
 
 
 def rows_by_image(kind: str, build: Callable[..., SourceRow], n_questions: Iterable[int], seed: int) -> list[LazyRow]:
-    """As many rows for each image as ``n_questions`` says, ``kind/00``, ``kind/00/1`` …, one after the other, so that
-    it is made once: ``build(name, number, n, seed)``."""
+    """The rows of numbered images with ``n_questions`` each, ``kind/00``, ``kind/00/1`` …; those of an image follow
+    each other, so that it is made once. ``build(name, number, n, seed)`` makes one."""
     numbers = [(number, n) for number, n_of_image in enumerate(n_questions) for n in range(n_of_image)]
     names = [(f"{kind}/{number:02d}" + (f"/{n}" if n else ""), number, n) for number, n in numbers]
     rows = [LazyRow(name, partial(build, name, number, n, seed)) for name, number, n in names]

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import cast
 
 from darkroom.pipelines.models.policies.policy import Completion, CompletionRequest, PolicyIdentity, PolicyUnavailable
-from darkroom.pipelines.records.digest import digest, digest_bytes
-from darkroom.pipelines.storage.stage_runs import code_digest
+from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.storage.stage_runs import code_digest, file_version
 from darkroom.pipelines.storage.user_files import loaded
 
 Script = Callable[[CompletionRequest], str]
@@ -74,16 +74,9 @@ def oracle_script(family: str) -> Script:
     return cast(Script, loaded(oracles()[family], PolicyUnavailable))
 
 
-def oracle_code(family: str) -> tuple[str, ...]:
-    """The code of ours that decides the turns of a family, as ``code_digest`` takes it."""
-    package = oracles()[family].module.rpartition(".")[0]
-    return (*SCRIPTS_CODE, package) if package.startswith("darkroom.pipelines.") else SCRIPTS_CODE
-
-
 def oracle_policy(family: str, *, revision: str = "") -> OraclePolicy:
     """The embedded policy for a family; ``revision`` is the recipe's. Raises ``PolicyUnavailable`` without a script."""
     script = oracle_script(family)
-    code = oracle_code(family)
     module = Path(str(sys.modules[oracles()[family].module].__file__))
-    users = [] if len(code) > len(SCRIPTS_CODE) else [digest_bytes(module.read_bytes())]
-    return OraclePolicy(script, revision=digest([revision, family, code_digest(*code), *users]))
+    code = [code_digest(*SCRIPTS_CODE), file_version(module)]
+    return OraclePolicy(script, revision=digest([revision, family, code]))

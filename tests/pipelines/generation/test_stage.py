@@ -16,7 +16,7 @@ from darkroom.pipelines.generation.engine import INTAKE_CODE, Family, Runs, Traj
 from darkroom.pipelines.generation.recipes import load_recipes
 from darkroom.pipelines.generation.stage import RUNNER_CODE
 from darkroom.pipelines.generation.verdicts import Verdicts
-from darkroom.pipelines.models.policies.embedded import oracle_code, oracle_script
+from darkroom.pipelines.models.policies.embedded import SCRIPTS_CODE, oracle_policy, oracle_script
 from darkroom.pipelines.publishing.dataset_writer import ROWS_CODE
 from darkroom.pipelines.rl.candidates import Candidates
 from darkroom.pipelines.rl.labels import CheckedLabels
@@ -25,6 +25,7 @@ from darkroom.pipelines.rl.pass_rates import PassRates
 from darkroom.pipelines.rl.suitability import Suitability, SuitabilityLabels
 from darkroom.pipelines.storage import stage_runs
 from darkroom.pipelines.storage.stage_runs import code_digest, file_version
+from scripts import code_versions
 from scripts.code_versions import DATA, data_digests
 from tests.pipelines.scripted import Scripted
 
@@ -48,7 +49,7 @@ CODE: dict[str, tuple[str, ...]] = {
     },
     "sft_dataset": ROWS_CODE,
     "annotation": ANNOTATION_CODE,
-    "oracle": oracle_code("crop"),
+    "oracle": (*SCRIPTS_CODE, "darkroom.pipelines.demo.oracle"),
 }
 
 
@@ -110,6 +111,9 @@ def test_a_recipes_version_and_a_users_file_decide_their_family(versions, tmp_pa
     crop, rotation = file_version(recipes / "crop.py"), file_version(recipes / "rotation.py")
     versions["darkroom.pipelines.generation.recipes.crop"] += 1
     assert (file_version(recipes / "crop.py") != crop, file_version(recipes / "rotation.py")) == (True, rotation)
+    policy = oracle_policy("rotation").identity
+    versions["darkroom.pipelines.demo.oracle"] += 1
+    assert oracle_policy("rotation").identity != policy, "the nearest package that has a version"
     (own := tmp_path / "mine.py").write_text("x = 1")
     before = file_version(own)
     own.write_text("x = 2")
@@ -196,3 +200,19 @@ def test_what_a_stage_imports_is_in_its_digest_or_decides_nothing(kind: Any):
 def test_a_name_without_a_version_is_an_error():
     with pytest.raises(LookupError, match=r"run: python -m scripts.code_versions darkroom.pipelines.nowhere"):
         code_digest("darkroom.pipelines.nowhere", "darkroom.pipelines.records")
+
+
+def test_a_version_of_one_package_does_not_accept_the_edited_prompts_of_another(monkeypatch, tmp_path):
+    versions, data = tmp_path / "code_versions.json", tmp_path / "data.json"
+    data.write_text(json.dumps(data_digests() | {"darkroom.pipelines.models.prompts": "edited since"}))
+    monkeypatch.setattr(code_versions, "VERSIONS", versions)
+    monkeypatch.setattr(code_versions, "DATA", data)
+    with pytest.raises(SystemExit, match=r"templates of darkroom.pipelines.models.prompts have changed, too"):
+        code_versions.main("darkroom.pipelines.vision")
+    assert not versions.exists()
+    raised = dict(stage_runs.code_versions())
+    monkeypatch.setattr(code_versions, "code_versions", lambda: raised)
+    before = raised["darkroom.pipelines.models.prompts"]
+    code_versions.main("darkroom.pipelines.models.prompts")
+    assert json.loads(versions.read_text())["darkroom.pipelines.models.prompts"] == before + 1
+    assert json.loads(data.read_text()) == data_digests()
