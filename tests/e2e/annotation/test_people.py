@@ -40,7 +40,7 @@ print("fields", json.dumps(fields))
 """
 
 
-class Campaigning(NamedTuple):
+class RunningCampaign(NamedTuple):
     """A campaign of three images on the server, handed out."""
 
     url: str
@@ -60,7 +60,7 @@ class Campaigning(NamedTuple):
 
 
 @contextmanager
-def campaigning(server: LabelStudioServer, workspace: Workspace, **rules: Any) -> Iterator[Campaigning]:
+def running_campaign(server: LabelStudioServer, workspace: Workspace, **rules: Any) -> Iterator[RunningCampaign]:
     started, pool = server.find(), small_pool(workspace)
     assert started is not None
     environment, campaign = {URL: started.url, TOKEN: server.admin.token}, Campaign(gold_share=0, **rules)
@@ -68,22 +68,22 @@ def campaigning(server: LabelStudioServer, workspace: Workspace, **rules: Any) -
         Sync(journal, studio, campaign, say=lambda text: None).run(pool)
         project = journal.project("annotate")
         assert project is not None
-        yield Campaigning(started.url, journal, studio, pool, campaign, project.project_id)
+        yield RunningCampaign(started.url, journal, studio, pool, campaign, project.project_id)
 
 
 def test_what_a_client_sends_is_neither_paid_nor_tells_of_others(
     server: LabelStudioServer, workspace: Workspace
 ) -> None:
-    with campaigning(server, workspace, name="trust") as of:
+    with running_campaign(server, workspace, name="trust") as running:
         terms = {"role": "annotator", "password": "a secret of theirs"}
         tokens = {
-            name: of.studio.add_person(f"{name}@trust.example.com", **terms)["token"] for name in ("paid", "other")
+            name: running.studio.add_person(f"{name}@trust.example.com", **terms)["token"] for name in ("paid", "other")
         }
-        with http_client(of.url, tokens["paid"]) as paid, http_client(of.url, tokens["other"]) as other:
+        with http_client(running.url, tokens["paid"]) as paid, http_client(running.url, tokens["other"]) as other:
             began = time.monotonic()
-            task = of.open_task(paid)["id"]
-            others_task = of.open_task(other)["id"]
-            draft = {"result": written(), "lead_time": 5, "project": of.project}
+            task = running.open_task(paid)["id"]
+            others_task = running.open_task(other)["id"]
+            draft = {"result": written(), "lead_time": 5, "project": running.project}
             others_draft = other.post(f"/api/tasks/{others_task}/drafts", json=draft)
             assert others_draft.status_code == 201, others_draft.text[:300]
             made = paid.post(
@@ -98,32 +98,32 @@ def test_what_a_client_sends_is_neither_paid_nor_tells_of_others(
                 },
             )
             assert made.status_code == 201, made.text[:300]
-            assert made.json()["project"] == of.project
+            assert made.json()["project"] == running.project
             assert 0 <= made.json()["lead_time"] <= time.monotonic() - began + 1
             assert other.get(f"/api/tasks/{others_task}/").json()["drafts"], "nobody's draft is gone"
             for sent in (-1e12, 1e9, float("1e300")):
                 edit = {"result": written("Which number now?"), "lead_time": sent, "project": 1, "id": 1}
                 edited = paid.patch(f"/api/annotations/{made.json()['id']}/", json=edit)
                 assert edited.status_code == 200, edited.text[:300]
-                assert edited.json()["project"] == of.project
+                assert edited.json()["project"] == running.project
                 assert 0 <= edited.json()["lead_time"] <= time.monotonic() - began + 1
-        of.sync()
-        versions = [entry for _, entry, _ in of.journal.versions_after(0) if entry.get("result")]
+        running.sync()
+        versions = [entry for _, entry, _ in running.journal.versions_after(0) if entry.get("result")]
         assert all(0 <= entry["lead_time"] < 600 for entry in versions)
 
 
 def test_pages_forms_and_messages_are_in_the_browsers_language_with_the_campaigns_limits(
     server: LabelStudioServer, workspace: Workspace
 ) -> None:
-    with campaigning(server, workspace, name="worte", max_share=0.0125, max_rework=7, language="es") as of:
-        made = of.studio.add_person("worte@example.com", role="annotator", password="a secret of theirs")
+    with running_campaign(server, workspace, name="worte", max_share=0.0125, max_rework=7, language="es") as running:
+        made = running.studio.add_person("worte@example.com", role="annotator", password="a secret of theirs")
 
         def read(person: httpx.Client, accepted: str) -> tuple[dict[str, Any], str]:
             person.headers["Accept-Language"] = accepted
-            shown = person.get(f"/api/projects/{of.project}/").json()
+            shown = person.get(f"/api/projects/{running.project}/").json()
             return shown, shown["expert_instruction"].split('<div class="dr-guide')[1]
 
-        with http_client(of.url, made["token"]) as person:
+        with http_client(running.url, made["token"]) as person:
             shown, guide = read(person, "de-DE,de;q=0.9,en;q=0.8")
             assert shown["title"] == "Worte: Fragen schreiben"
             assert 'value="Menge" alias="quantity"' in shown["label_config"]
@@ -131,29 +131,29 @@ def test_pages_forms_and_messages_are_in_the_browsers_language_with_the_campaign
             assert "<td>Menge</td>" in guide
             assert "más del 1.25 % de la imagen" in read(person, "fr")[1], "without theirs, the campaign's"
             person.headers["Accept-Language"] = "de"
-            task = of.open_task(person)
+            task = running.open_task(person)
             assert task["data"]["rules"].startswith("**Dieses Bild hat 4,000 × 3,000 Pixel.**")
             blocked = person.post(f"/api/tasks/{task['id']}/annotations/", json={"result": written(" ")[1:]})
             said = "Die Frage ist leer. Zeichne mindestens einen Rahmen um das Zielobjekt."
             assert " ".join(blocked.json()["validation_errors"]["non_field_errors"]) == said
-        with http_client(of.url) as browser:
+        with http_client(running.url) as browser:
             browser.headers["Accept-Language"] = "zh-CN"
             assert log_in(browser, "worte@example.com", "a secret of theirs").status_code == 302
             page = browser.get("/projects/")
             assert "3 个等待，今天完成 0 个" in page.text
             assert "default-src 'none'" in page.headers["Content-Security-Policy"]
             assert page.headers["X-Frame-Options"] == "DENY"
-            [entry] = of.studio.blocked_submissions(len(of.studio.blocked_submissions(0)) - 1)
+            [entry] = running.studio.blocked_submissions(len(running.studio.blocked_submissions(0)) - 1)
             assert entry["person"] == "worte@example.com"
-        of.sync(max_share=0.03)
-        with http_client(of.url, made["token"]) as person:
+        running.sync(max_share=0.03)
+        with http_client(running.url, made["token"]) as person:
             assert "mehr als 3 % der Bildfläche" in read(person, "de")[1], "a guide follows its campaign"
             choices = '<Choices name="c" toName="t"><Choice value="Accept"/><Choice value="Reject"/></Choices>'
             theirs = {
                 "title": "Theirs: write questions",
                 "label_config": f'<View><Text name="t" value="$t"/>{choices}</View>',
             }
-            with http_client(of.url, server.admin.token) as admin:
+            with http_client(running.url, server.admin.token) as admin:
                 number = admin.post("/api/projects/", json=theirs).json()["id"]
                 assert admin.post(f"/api/projects/{number}/import", json=[{"t": "x", "rules": None}]).is_success
             shown = person.get(f"/api/projects/{number}/").json()
@@ -169,10 +169,10 @@ def test_every_field_that_label_studio_would_write_is_allowed_by_name_or_refused
     assert {"project", "ground_truth", "completed_by"} <= set(fields["annotation"])
     allowed = {"result", "lead_time", "was_cancelled", "draft_id", "unique_id"}  # lead_time is overwritten
     dropped = {"id", "project", "parent_annotation", "parent_prediction", "started_at"}
-    with campaigning(server, workspace, name="fields") as of:
-        made = of.studio.add_person("fields@example.com", role="annotator", password="a secret of theirs")
-        with http_client(of.url, made["token"]) as person:
-            task = of.open_task(person)["id"]
+    with running_campaign(server, workspace, name="fields") as running:
+        made = running.studio.add_person("fields@example.com", role="annotator", password="a secret of theirs")
+        with http_client(running.url, made["token"]) as person:
+            task = running.open_task(person)["id"]
             path = f"/api/tasks/{task}/annotations/"
             for name in sorted({*fields["annotation"], *fields["draft"]} - allowed - dropped - {"was_postponed"}):
                 for route in (path, f"/api/tasks/{task}/drafts"):
@@ -193,22 +193,22 @@ def _writable_fields(server: LabelStudioServer) -> dict[str, list[str]]:
 
 
 def test_a_lock_that_nobody_holds_is_named_and_released(server: LabelStudioServer, workspace: Workspace) -> None:
-    with campaigning(server, workspace, name="locks") as of:
-        token = of.studio.add_person("lock@example.com", role="annotator", password="a secret of theirs")["token"]
-        with http_client(of.url, token) as person:
-            task = of.open_task(person)["id"]
+    with running_campaign(server, workspace, name="locks") as running:
+        token = running.studio.add_person("lock@example.com", role="annotator", password="a secret of theirs")["token"]
+        with http_client(running.url, token) as person:
+            task = running.open_task(person)["id"]
             with tables_of(server) as tables:
                 rows = tables.execute(sa.text("select * from tasks_tasklock where task_id = :task"), {"task": task})
                 [lock] = rows.mappings().all()
             assert person.post(f"/api/tasks/{task}/annotations/", json={"result": written()}).status_code == 201
-            held = of.open_task(person)["id"]
+            held = running.open_task(person)["id"]
         with tables_of(server) as tables:  # as if killed between storing and releasing
             names = ", ".join(lock)
             tables.execute(sa.text(f"insert into tasks_tasklock ({names}) values (:{', :'.join(lock)})"), dict(lock))
-        doctor = Doctor(of.journal, of.studio)
-        said = f"annotate, project {of.project}: 1 task locked by people who do not work on it"
+        doctor = Doctor(running.journal, running.studio)
+        said = f"annotate, project {running.project}: 1 task locked by people who do not work on it"
         assert [line for line in doctor.examine().sentences if line.startswith(said)]
-        of.sync()
+        running.sync()
         assert not any("locked" in line for line in doctor.examine().sentences)
         with tables_of(server) as tables:
             ours = sa.text("select task_id from tasks_tasklock where task_id in (:a, :b)")
