@@ -7,7 +7,10 @@ from PIL import Image
 
 
 def encoded(image: Image.Image, format: str = "PNG", **options: Any) -> bytes:
+    """A file; a PNG is hardly compressed, which took much of the tests' time."""
     file = io.BytesIO()
+    if format == "PNG":
+        options.setdefault("compress_level", 1)
     image.save(file, format, **options)
     return file.getvalue()
 

@@ -25,7 +25,7 @@ class PoolImage(_FromPool):
 
     @property
     def shown(self) -> ImageRef:
-        """Title that people see."""
+        """The image that people see: a smaller view of a large one."""
         return self.view or self.image
 
 

@@ -183,7 +183,8 @@ def read_config(path: StorePath) -> SourceConfig:
         raise SourceError(f"{path} is not YAML: correct it, or delete it ({' '.join(str(error).split())})") from error
 
 
-def public_sources() -> dict[str, SourceConfig]:
+@cache
+def public_sources() -> Mapping[str, SourceConfig]:
     """Every bundled file by its name, in the order of the names."""
     return {path.stem: read_config(path) for path in sorted(_PUBLIC.glob("*.yaml"))}
 

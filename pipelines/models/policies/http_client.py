@@ -6,9 +6,12 @@ be escaped and copied for each of the calls that send it, while all other calls 
 """
 
 import json
+import os
 import re
+import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from importlib.metadata import version
 from typing import Any, BinaryIO
 from uuid import uuid4
@@ -150,11 +153,19 @@ def _client(endpoint: Endpoint, key: str) -> openai.AsyncOpenAI:
         "max_retries": 0,
         "timeout": None,  # `EndpointCalls` limits each try
         "default_headers": {"User-Agent": f"darkroom-toolkit/{version('darkroom-toolkit')}"},
-        "http_client": openai.DefaultAioHttpClient(limits=limits, auth=auth),
+        "http_client": openai.DefaultAioHttpClient(
+            limits=limits, auth=auth, verify=_certificates(*map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
+        ),
     }
     if url.host.endswith(".openai.azure.com") and not url.path.rstrip("/").endswith("/v1"):
         return openai.AsyncAzureOpenAI(azure_endpoint=str(url.join("/")), azure_deployment=endpoint.model, **settings)
     return openai.AsyncOpenAI(base_url=url.copy_with(username=None, password=None), **settings)
+
+
+@cache
+def _certificates(file: str | None, folder: str | None) -> ssl.SSLContext:
+    """Those of the environment, read once: it takes 40 ms."""
+    return httpx2.create_ssl_context()
 
 
 @contextmanager

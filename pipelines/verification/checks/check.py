@@ -5,7 +5,7 @@
         ...
         return failed(Flaw.PROGRAM_FAILED, "round 1: NameError", score=0.5)
 
-A check whose verdict comes from a judge is a ``JudgedCheck`` (``pipelines/verification/judges``).
+A check whose verdict comes from a judge is a ``JudgedCheck``.
 """
 
 import re

@@ -77,6 +77,7 @@ def test_a_stage_that_waits_is_no_failure_and_goes_on_when_its_batch_has_ended(
     assert drafted(materialize_shard(instance, SFT, asset_selection=DIRECT))
 
 
+@pytest.mark.soak
 def test_a_build_that_waits_ends_with_a_status_of_its_own_and_ships_nothing_yet(
     signs: Path, workspace: Workspace, service: BatchService
 ) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from darkroom.pipelines.generation import engine, verdicts
 from darkroom.pipelines.generation.engine import Family
-from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.generation.recipes import Recipe, load_recipes
 from darkroom.pipelines.inspection.explain import explain
 from darkroom.pipelines.models.policies import CompletionRequest, PolicyError, oracle_policy
 from darkroom.pipelines.publishing.sft_dataset import SftDataset
@@ -18,7 +20,7 @@ from darkroom.pipelines.verification.calibration_store import BUNDLED, Calibrati
 from darkroom.pipelines.verification.checks import Necessity, consistency
 from darkroom.pipelines.verification.judges import PolicyJudge
 from darkroom.pipelines.verification.judges.calibration import read_labels
-from tests.conftest import Unlocated
+from tests.conftest import SmallSource, Unlocated
 from tests.pipelines.scripted import Scripted
 
 PARTITION = "small-0000"
@@ -42,18 +44,30 @@ def never_right(turn: CompletionRequest) -> str:
     return "no idea"
 
 
+@pytest.fixture(scope="module")
+def ran_crops(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("ran")
+    with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as opened:
+        ran(opened, SmallSource(), "crop")
+    return home
+
+
 @pytest.fixture
-def crops(workspace: Workspace, small_source) -> Family:
-    """Four runs of the oracle, which pass every check."""
-    return ran(workspace, small_source, "crop")
+def crops(workspace: Workspace, ran_crops: Path) -> Family:
+    """Four runs of the oracle, which pass every check: made once, and copied."""
+    shutil.copytree(ran_crops, workspace.home)
+    return Family(workspace, necessary("crop"), PARTITION)
+
+
+def necessary(name: str) -> Recipe:
+    return replace(load_recipes()[name], necessity=Necessity())
 
 
 def ran(workspace: Workspace, source, name: str) -> Family:
     engine.intake(workspace, source, 0, PARTITION)
-    recipe = replace(load_recipes()[name], necessity=Necessity())
-    family = Family(workspace, recipe, PARTITION)
+    family = Family(workspace, necessary(name), PARTITION)
     for stage in (family.draft, family.run):
-        stage(oracle_policy(recipe.family, revision=recipe.digest))
+        stage(oracle_policy(name, revision=family.recipe.digest))
     return family
 
 

@@ -22,6 +22,7 @@ from darkroom.pipelines.services.errors import ServiceError
 from darkroom.pipelines.services.files import AnswerImages, decoded
 from darkroom.pipelines.services.listening import SMALL_MB
 from darkroom.pipelines.services.sessions import OpenRequest, Sessions
+from tests.matrices import first_quickly
 
 
 def test_base64_is_refused_and_read_as_by_the_strict_reader():
@@ -62,7 +63,7 @@ HOSTILE = {
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("kind", HOSTILE)
+@pytest.mark.parametrize("kind", first_quickly(HOSTILE))
 async def test_no_route_parses_a_body_of_too_many_values(client, kind) -> None:
     async with client() as http:
         described = (await http.get("/openapi.json")).json()["paths"]

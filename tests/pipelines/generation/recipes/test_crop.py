@@ -15,6 +15,7 @@ from darkroom.pipelines.models.policies import oracle_script
 from darkroom.pipelines.records import Truth, TruthBox
 from darkroom.pipelines.sources import SourceRow
 from tests.image_files import encoded
+from tests.matrices import first_quickly
 from tests.pipelines.generation.recipes.conftest import PARTITION, _signed
 from tests.pipelines.scripted import Scripted, run_all
 
@@ -67,7 +68,7 @@ def test_a_policy_is_told_one_candidate_after_the_other(searched) -> None:
         assert not any(region in said for region in told[len(turn.rounds) + 1 :])
 
 
-@pytest.mark.parametrize("name", ["error_correction", "further_enhancement", "operation_aware"])
+@pytest.mark.parametrize("name", first_quickly(["error_correction", "further_enhancement", "operation_aware"]))
 def test_families_that_tell_the_place_do_not_take_what_must_be_searched_for(searched, rejects, name) -> None:
     family = searched(name)
     run_all(family)

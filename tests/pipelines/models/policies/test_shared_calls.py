@@ -144,11 +144,11 @@ def test_a_policy_calls_no_more_than_is_leased(chat, open_policy, turn, ledger):
 def test_calls_that_wait_fail_when_the_database_no_longer_shares_them_out(chat, open_policy, turn, ledger, monkeypatch):
     monkeypatch.setattr("darkroom.pipelines.models.policies.limiter.DEAD_SECONDS", 0.0)
     monkeypatch.setattr("darkroom.pipelines.models.policies.limiter.PERIOD_SECONDS", 0.01)
-    asked = asyncio.Event()
+    asked, over = asyncio.Event(), asyncio.Event()
 
     async def answer(endpoint, request, body):
         asked.set()
-        await asyncio.sleep(3600)
+        await over.wait()
 
     async def run():
         async with chat.serving(answer) as endpoint:
@@ -163,6 +163,7 @@ def test_calls_that_wait_fail_when_the_database_no_longer_shares_them_out(chat, 
                 with pytest.raises(PolicyUnavailable):
                     await asyncio.wait_for(calls[2], 60)
                 calls[0].cancel()
+                over.set()  # a server waits a minute for those it answers
                 return len(endpoint.asked)
 
     assert asyncio.run(run()) == 1
