@@ -233,10 +233,7 @@ class Screening:
         pairs with a near question are compared, which takes most of the time."""
 
         def compare(index: int, of: int) -> ImageComparison | None:
-            numbers = chosen[index], chosen[of]
-            if questions_about is not None and not _have_near(*map(questions_about, numbers)):
-                return None
-            pair = frozenset(images[number].sha256 for number in numbers)
+            pair = frozenset(images[chosen[number]].sha256 for number in (index, of))
             with suppress(KeyError):  # another thread may begin anew between a look and the next
                 return _compared[pair]
             comparison = same_image(looks[index], looks[of])
@@ -245,8 +242,11 @@ class Screening:
             _compared[pair] = comparison
             return comparison
 
+        def related(index: int, of: int) -> bool:
+            return questions_about is None or _have_near(questions_about(chosen[index]), questions_about(chosen[of]))
+
         looks = Mapped(chosen, lambda number: self._look(images[number]))
-        for twin in near_looks(looks, compare=compare, folder=self._folder):
+        for twin in near_looks(looks, compare=compare, related=related, folder=self._folder):
             yield replace(twin, index=chosen[twin.index], of=chosen[twin.of])
 
     def _look(self, image: ImageRef) -> Look:

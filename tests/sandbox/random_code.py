@@ -55,7 +55,7 @@ class _Writer:
             f"{source}.convert('{self._pick('L', 'RGB', 'RGBA', 'HSV')}').convert('RGB')",
             f"{source}.transpose(Image.{self._pick('FLIP_LEFT_RIGHT', 'ROTATE_90', 'TRANSPOSE')})",
             f"Image.new('RGB', ({number}, {number + 3}), ({number}, {number * 2}, 7))",
-            f"image_clue_0.crop((-{number}, -3, 100, {100 + number}))",
+            f"image_clue_0.crop((-{number}, -3, 400, {400 + number}))",  # others are clamped here alone
             f"PIL.ImageOps.autocontrast({source}.convert('RGB'), cutoff=2)",
             f"PIL.ImageEnhance.Contrast({source}.convert('RGB')).enhance({1 + number / 50})",
             f"{source}.convert('RGB').filter(PIL.ImageFilter.GaussianBlur({1 + number % 3}))",

@@ -15,7 +15,7 @@ SCRIPT = """
 mount -t tmpfs -o size=3m tmpfs "$DARKROOM_HOME" || exit 77
 build() { "$1" -m darkroom.assets.main materialize demo --family direct --quota direct=12 >"$2" 2>&1; echo $?; }
 build "$1" database.log
-mount -o remount,size=25m "$DARKROOM_HOME"
+mount -o remount,size=9m "$DARKROOM_HOME"
 build "$1" image.log
 mount -o remount,size=900m "$DARKROOM_HOME"
 build "$1" enough.log

@@ -299,7 +299,7 @@ def test_a_killed_server_comes_back_at_its_address_with_everything_and_everybody
             before = studio.people()
             revoke = studio._http.post("/api/current-user/reset-token/")
             assert revoke.status_code == 201
-            with pytest.raises(AnnotationError, match=r"rejects the token.*with `darkroom annotate up`"):
+            with pytest.raises(AnnotationError, match=r"rejects the token.*`darkroom annotate up`"):
                 studio.people()
         kill(server)
         again = server.start()

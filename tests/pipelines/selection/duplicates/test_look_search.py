@@ -266,6 +266,7 @@ def test_the_search_proposes_what_shares_features_or_hashes(seed, block, monkeyp
         return ImageComparison(1.0, 1.0, 1.0, 0.0) if is_same[row, of] else None
 
     monkeypatch.setattr(look_search, "_BLOCK", block)
+    monkeypatch.setattr(look_search, "MOST_COMPARED", 256)
     found = near_looks(looks, compare=compare, folder=tmp_path)
     assert {one.index for one in found} == gone
     for row, of_row in enumerate(asked):
@@ -308,7 +309,7 @@ def test_comparisons_do_not_grow_with_the_images_of_one_template(monkeypatch):
     compared: list[tuple[int, int]] = []
     near_looks(looks, compare=lambda row, of: compared.append((row, of)))
     per_row = np.bincount([row for row, _ in compared], minlength=801)
-    assert per_row.max() <= 40  # those of a block and of the smallest files
+    assert per_row.max() <= look_search.MOST_COMPARED
     assert (800, 5) in compared
 
 
@@ -323,8 +324,24 @@ def test_of_many_proposals_the_likeliest_are_compared(monkeypatch, originals):
         compared.append((row, of))
 
     monkeypatch.setattr(look_search, "_BLOCK", 1)
-    monkeypatch.setattr(look_search, "MOST_COMPARED", 4)
     assert near_looks(looks, compare=compare) == []
     of_last = [of for row, of in compared if row == 9]
-    assert len(of_last) == 4
+    assert len(of_last) == look_search.MOST_COMPARED == 4
     assert of_last[0] == 2
+    compared.clear()
+    near_looks(looks, compare=compare, related=lambda row, of: of % 2)
+    assert [of for row, of in compared if row == 9] == [1, 3, 5, 7], "the others take no place among the likeliest"
+
+
+def test_an_image_is_likeliest_the_one_with_most_keys_in_common():
+    """Each shares five features with the last; with one of them in full, with the others by a key each."""
+    rng = np.random.default_rng(4)
+    of_last = rng.integers(0, 2**63, (5, 4), dtype=np.uint64)
+    looks = []
+    for n in range(9):
+        own = rng.integers(0, 2**63, (5, 4), dtype=np.uint64)
+        own.view(np.uint32)[:, 0] = of_last.view(np.uint32)[:, 0]
+        looks.append(of_chance(rng, 5, of_last if n == 6 else own))
+    compared: list[tuple[int, int]] = []
+    near_looks([*looks, of_chance(rng, 5, of_last)], compare=lambda row, of: compared.append((row, of)))
+    assert next(of for row, of in compared if row == 9) == 6
