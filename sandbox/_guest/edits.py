@@ -1,8 +1,9 @@
 """The repairs that help a small model over trivial mistakes (Thyme, appendix A), every one of them reported.
 
-Code that parses is never changed here. What does not parse is tried with ever larger repairs, and the first text that
-parses is what runs: what is around the code is stripped (`_WRAPPINGS`), outside of strings and comments characters
-become plain (`_CHARACTERS`; a NUL stays an error: no model means one), then lines are laid out anew (`_LAYOUTS`).
+Code that parses is never changed here; a tool call in JSON is none. What does not parse is tried with ever larger
+repairs, and the first text that parses is what runs: what is around the code is stripped (`_WRAPPINGS`), outside of
+strings and comments characters become plain (`_CHARACTERS`; a NUL stays an error: no model means one), then lines are
+laid out anew (`_LAYOUTS`).
 
 Each repair is an edit of the whole text: the `after` of one is the `before` of the next, and lines are counted in the
 last. Where nothing helps, the error is the one of the code without its fence or tags, and says so.
@@ -166,6 +167,7 @@ _WRAPPINGS = (
     Step("strip_tag", source_layout.strip_tags),
     Step("strip_prose", source_layout.strip_prose),
     Step("strip_fence", source_layout.strip_fence),
+    Step("strip_call", source_layout.strip_call),
     Step("strip_prompts", source_layout.strip_prompts),
     Step("notebook", call_notebook),
 )

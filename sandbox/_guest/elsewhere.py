@@ -24,16 +24,15 @@ import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from PIL import Image, ImageDraw, ImageFont
 
 from darkroom.sandbox._guest.messages import CELL_PREFIX, IMAGE_FOLDER, note
-from darkroom.sandbox._guest.patched_modules import PREPARED, make_module, provide
+from darkroom.sandbox._guest.patched_modules import EXPECTED, make_module, provide
 
 FOLDERS = ("/mnt/data", "/content", "/output", "/outputs", "/kaggle/working", "/workspace", "/tmp")
 """Where code of other runtimes saves its files."""
-_IMAGE = ("image", "img", "input_image", "original_image", "pil_image")
-_PATH = ("img_path", "image_file", "input_path", "input_image_path", "image_filename")
-_IMAGES, _PATHS = ("images", "imgs", "image_list", "input_images"), ("image_paths", "img_paths", "image_files")
+_IMAGE, _PATH, _IMAGES, _PATHS = (EXPECTED[kind].split() for kind in ("image", "path", "images", "paths"))
 _LENT = re.compile(rf"\b(?:{'|'.join((*_IMAGE, *_PATH, *_IMAGES, *_PATHS))})\b")
 _COMMON_FILE = re.compile(
     r"(?:(?:input|test|original|uploaded|source|user|sample|my|the)[ _-]?)?"
@@ -42,13 +41,7 @@ _COMMON_FILE = re.compile(
 )
 _MAX_LISTED, _MAX_CHARS = 20, 1000
 _list_folder = os.listdir
-_THERE = "there are"
-_GIVEN = {*PREPARED, "display"}
-_WINDOWS = (
-    *("namedWindow", "destroyAllWindows", "destroyWindow", "resizeWindow", "moveWindow", "setWindowTitle"),
-    *("startWindowThread", "setWindowProperty", "getWindowProperty", "waitKey", "waitKeyEx", "setMouseCallback"),
-    *("createTrackbar", "getTrackbarPos", "setTrackbarPos"),
-)
+THERE = "there are"
 
 
 def lent_names(nodes: Sequence[ast.AST], code: str, names: Mapping[str, Any], paths: list[str]) -> dict[str, Any]:
@@ -95,27 +88,15 @@ def found(file: Any, paths: list[str]) -> Any:
     return paths[0]
 
 
-def remedy(error: BaseException, names: Mapping[str, Any], paths: list[str], work_folder: str) -> str:
-    """List what there is instead of a name or a file that there is not; empty for other errors."""
-    if isinstance(error, NameError) and error.name:
-        return f"; defined are {_listed(name for name in names if name not in _GIVEN and not name.startswith('_'))}"
-    if isinstance(error, ImportError) and error.name == "scipy.misc":
-        return "; PIL.Image reads, resizes and saves images"
-    if isinstance(error, FileNotFoundError):
-        there = "" if _THERE in str(error.strerror) else f"; {what_there_is(paths, work_folder)}"
-        return f"{there}; files are written to {work_folder}"
-    is_refused = isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
-    return f"; files are written to {work_folder}" if is_refused else ""
-
-
 def what_there_is(paths: list[str], work_folder: str) -> str:
     names = [f"image_path_{n} ({path})" for n, path in enumerate(paths)]
     with suppress(OSError):
         names += [name for name in sorted(_list_folder(work_folder)) if not name.startswith(".")]
-    return f"{_THERE} {_listed(names) or 'no files'}"
+    return f"{THERE} {listed(names) or 'no files'}"
 
 
-def _listed(names: Iterable[str]) -> str:
+def listed(names: Iterable[str]) -> str:
+    """The first names, in a text of bounded length."""
     text = ", ".join(islice(names, _MAX_LISTED))
     return text if len(text) <= _MAX_CHARS else f"{text[:_MAX_CHARS]}…"
 
@@ -137,21 +118,27 @@ def install(display: Any, *, has_images: bool) -> None:
             note(f"no file matches {pathname}: the task's images are in {IMAGE_FOLDER}")
         return files
 
-    def listed(path: Any = ".") -> list[Any]:
+    def list_folder(path: Any = ".") -> list[Any]:
         if (names := _list_folder(path)) == [".tmp"] and has_images:  # the working folder has it
             note(f"{path} is empty: the task's images are in {IMAGE_FOLDER}")
         return names
 
     def choose(*_: Any, **_options: Any) -> None:
-        raise RuntimeError("there is no window to choose in: state the box as x, y, w, h in pixels")
+        raise RuntimeError("there is no window to choose in: state points and boxes in pixels, such as x, y, w, h")
 
     find_files, glob.glob = glob.glob, find
-    os.listdir = listed
+    os.listdir = list_folder
     Image.register_save("JPG", Image.SAVE["JPEG"])
     Image.register_save("TIF", Image.SAVE["TIFF"])
-    windows = {**dict.fromkeys(_WINDOWS, wait), "imshow": imshow, "selectROI": choose, "selectROIs": choose}
+    windows = {
+        **dict.fromkeys(EXPECTED["windows"].split(), wait),
+        "imshow": imshow,
+        "selectROI": choose,
+        "selectROIs": choose,
+    }
     for name, function in windows.items():
         setattr(cv2, name, function)
+    setattr(Figure, "ginput", choose)  # noqa: B010  # assigning a method is not typed
     matplotlib.use = plt.switch_backend = wait  # type: ignore[assignment]  # Agg draws all that is shown or saved
     provide("google", {}, colab={"patches": make_module("google.colab.patches", {"cv2_imshow": partial(imshow, None)})})
     styles = plt.style.library
@@ -159,12 +146,10 @@ def install(display: Any, *, has_images: bool) -> None:
     for module, renamed in tomllib.loads(Path(__file__).with_name("renamed.toml").read_text("utf-8")).items():
         if module in sys.modules:
             _lend(sys.modules[module], renamed)
-    if not hasattr(FigureCanvasAgg, "tostring_rgb"):
-        setattr(FigureCanvasAgg, "tostring_rgb", _rgb_of)  # noqa: B010
-    if not hasattr(ImageDraw.ImageDraw, "textsize"):
-        setattr(ImageDraw.ImageDraw, "textsize", _text_size)  # noqa: B010  # assigning a method is not typed
-        setattr(ImageDraw.ImageDraw, "multiline_textsize", _text_size)  # noqa: B010
-        setattr(ImageFont.FreeTypeFont, "getsize", _size_in_font)  # noqa: B010
+    setattr(FigureCanvasAgg, "tostring_rgb", _rgb_of)  # noqa: B010
+    setattr(ImageDraw.ImageDraw, "textsize", _text_size)  # noqa: B010
+    setattr(ImageDraw.ImageDraw, "multiline_textsize", _text_size)  # noqa: B010
+    setattr(ImageFont.FreeTypeFont, "getsize", _size_in_font)  # noqa: B010
 
 
 def _lend(module: Any, renamed: Mapping[str, str]) -> None:

@@ -18,11 +18,13 @@ import socket
 import sqlite3
 import sys
 import tempfile
+import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from importlib.machinery import ModuleSpec
 from itertools import count
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 from urllib.parse import quote
@@ -35,23 +37,14 @@ from PIL import Image
 
 from darkroom.sandbox._guest.notebook import Notebook
 
-_GIVEN = "base64 cv2 io json math matplotlib numpy os random re"
-_IMPORTED = """
-asyncio numpy.random numpy.linalg numpy.fft sympy
-PIL.ImageDraw PIL.ImageFilter PIL.ImageEnhance PIL.ImageOps PIL.ImageFont
-scipy.ndimage scipy.optimize scipy.signal scipy.stats scipy.spatial scipy.interpolate scipy.linalg
-skimage.io skimage.color skimage.exposure skimage.filters skimage.measure skimage.morphology skimage.transform
-skimage.segmentation skimage.feature skimage.draw skimage.util skimage.metrics
-itertools collections statistics fractions decimal datetime shutil glob pathlib base64 time string functools tempfile
-xml.etree.ElementTree
-"""
+EXPECTED: dict[str, str] = tomllib.loads(Path(__file__).with_name("expected.toml").read_text("utf-8"))
 PREPARED: dict[str, Any] = {"np": np, "plt": plt, "Image": Image, "get_ipython": Notebook}
-PREPARED |= {name: importlib.import_module(name) for name in _GIVEN.split()}
+PREPARED |= {name: importlib.import_module(name) for name in EXPECTED["given"].split()}
 """The modules that the code finds without importing them."""
 
 
 def import_libraries() -> None:
-    for name in _IMPORTED.split():
+    for name in EXPECTED["imported"].split():
         if not name.startswith("skimage.") or importlib.util.find_spec("skimage"):  # an extra brings it
             importlib.import_module(name)
     np.random.seed(0)

@@ -23,7 +23,7 @@ from darkroom.sandbox._guest import between_calls, elsewhere, errors, fonts, one
 from darkroom.sandbox._guest.boxes import Repairs
 from darkroom.sandbox._guest.differences import rows_of
 from darkroom.sandbox._guest.edits import SourceEdit, move_paths, parse_repaired
-from darkroom.sandbox._guest.elsewhere import FOLDERS, lent_names, remedy
+from darkroom.sandbox._guest.elsewhere import FOLDERS, lent_names
 from darkroom.sandbox._guest.messages import (
     CELL_PREFIX,
     IMAGE_FOLDER,
@@ -195,12 +195,13 @@ class Runner:
             return _Outcome("ok") if is_fine else _Outcome("error", f"SystemExit: {errors.text_of(error)}")
         except BaseException as error:  # noqa: BLE001 - the code may raise anything
             status = "memory" if errors.is_out_of_memory(error) else "error"
-            return _Outcome(status, errors.describe(error, cell) + self._remedy(error))
+            return _Outcome(status, (told := errors.describe(error, cell)) + self._remedy(error, told))
         return self._timeout("") if interruption.fired else _Outcome("ok")
 
-    def _remedy(self, error: BaseException) -> str:
+    def _remedy(self, error: BaseException, told: str) -> str:
         with suppress(Exception):  # what the error says may be the code's own
-            return remedy(error, self._names, self._paths, self._work_folder) if self._is_repaired else ""
+            if self._is_repaired:
+                return errors.remedy(error, told, self._names, self._paths, self._work_folder)
         return ""
 
     def _timeout(self, line: str) -> _Outcome:

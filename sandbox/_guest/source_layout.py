@@ -15,8 +15,11 @@ import contextlib
 import itertools
 import json
 import re
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Iterator, Mapping
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import autopep8
 
@@ -26,13 +29,16 @@ TEXT = (
 )
 STRING_OR_COMMENT = re.compile(f"({TEXT})", re.DOTALL)
 """A string or a comment; with the pattern as a group, `split` gives them every other time."""
-_LANGUAGE = "(?:python[23]?|py[23]?|ipython3?|tool_code|code)?"
+_LANGUAGE = r"\{?(?:python[23]?|py[23]?|ipython3?|tool_code|code)?\}?"
 _OPENING_FENCE = re.compile(
     rf"\A[{_BLANK}]*(`{{3,}}|~{{3,}})[ \t]*{_LANGUAGE}(?:[ \t\r]*(?:\n|\Z)|[ \t])", re.IGNORECASE
 )
 _ANY_FENCE = re.compile(rf"\A[{_BLANK}]*(?:```|~~~)")
-_OPENING_TAG = re.compile(rf"\A[{_BLANK}]*<(?:code|python|tool_call|tool_code|execute)>", re.IGNORECASE)
-_CLOSING_TAG = re.compile(r"</(?:code|python|tool_call|tool_code|execute)>\Z", re.IGNORECASE)
+_OPENING_TAG = re.compile(rf"\A[{_BLANK}]*<(?:code|python|tool_call|tool_code|execute|\|python_tag\|)>", re.IGNORECASE)
+_CLOSING_TAG = re.compile(
+    r"</(?:code|python|tool_call|tool_code|execute)>(?:\Z|\s{0,9}<(?:sandbox_output|interpreter|output|answer|think)>)",
+    re.IGNORECASE,
+)
 FENCE_SEAM = re.compile(
     rf"^[ \t]*(`{{3,}}|~{{3,}})\s*\n[ \t]*\1[ \t]*{_LANGUAGE}[ \t\r]*\n", re.IGNORECASE | re.MULTILINE
 )
@@ -48,17 +54,73 @@ def strip_tags(code: str) -> str:
     opening = _OPENING_TAG.match(code)
     code = code[opening.end() :] if opening else code
     closing = _CLOSING_TAG.search(code.rstrip(_BLANK))
-    code = code[: closing.start()] if closing else code
-    return _code_of_call(code) if opening or closing else code
+    return code[: closing.start()] if closing else code
 
 
-def _code_of_call(text: str) -> str:
-    """Return the argument `code` of a tool call in JSON; other text as it is."""
-    try:
-        code = json.loads(text)["arguments"]["code"]
-    except (ValueError, RecursionError, LookupError, TypeError):
+_CALL = re.compile(
+    r"\A\s*[{\[]|^[ \t]{0,9}(?:<(?:function|invoke |tool_|\|tool_|arg_key)|```json|\[TOOL_CALLS|Action|\{\"name\")",
+    re.MULTILINE,
+)
+_CALLED = re.compile(r"(?:<function=|<invoke name=\"|<tool_call>|\A)\s{0,9}([\w.-]{1,64})(?=[\">]|\s{0,9}<arg_key>)")
+_FIELD = re.compile(
+    r"<(?:parameter=|parameter name=\"|arg_key>)([\w.-]{1,64})(?:\"?>|</arg_key>\s{0,9}<arg_value>)\n?"
+    r"((?:[^<]|<(?!/parameter>|/arg_value>))*+)"
+)
+_DECODER = json.JSONDecoder(strict=False)  # strings may contain unescaped line ends
+_UNREADABLE = (ValueError, SyntaxError, RecursionError, MemoryError, TypeError)
+_FIELDS: dict[str, str] = tomllib.loads(Path(__file__).with_name("tool_calls.toml").read_text("utf-8"))
+_TOOL, _ARGUMENTS, _CODE = (_FIELDS[kind].split() for kind in ("tool", "arguments", "code"))
+_INSIDE = {*_CODE, *_ARGUMENTS, *_FIELDS["around"].split()}
+_BOX = re.compile(r"[\[(]\s{0,3}((?:-?[\d.]{1,20},\s{0,3}){3}-?[\d.]{1,20})\s{0,3}[\])]")
+_MAX_CALLS, _MAX_DEPTH = 8, 8
+
+
+def strip_call(text: str) -> str:
+    """Return the Python in the arguments of tool calls, as JSON or tags spell them; of a call without any, its JSON."""
+    if not (opening := _CALL.search(text)):
         return text
-    return code if isinstance(code, str) else text
+    name, calls = _CALLED.search(text), list[dict[str, Any]]()
+    for key, value in _FIELD.findall(text, opening.start()):
+        calls += _objects({"name": name[1] if name else "", "arguments": {key: value}})
+    calls = calls or _objects_of(text, opening.start())
+    if programs := _programs(calls):
+        return "\n".join(programs)
+    return json.dumps(calls) if _tools(calls) else text.partition("Action Input:")[2].strip() or text
+
+
+def _objects_of(text: str, start: int = 0) -> list[dict[str, Any]]:
+    """The objects of JSON in the text, or the one of Python, each followed by those within it that belong to a call."""
+    found = list[Any]()
+    with contextlib.suppress(*_UNREADABLE):
+        while len(found) < _MAX_CALLS and (start := text.find("{", start)) >= 0:
+            value, start = _DECODER.raw_decode(text, start)
+            found.append(value)
+    if not found:
+        with contextlib.suppress(*_UNREADABLE):
+            found = [ast.literal_eval(text[start : text.rindex("}") + 1])]
+    return [each for value in found for each in _objects(value)]
+
+
+def _objects(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
+    if isinstance(value, str) and value.lstrip().startswith("{"):  # arguments in a text
+        yield from _objects_of(value)
+    elif isinstance(value, list):
+        yield from (each for inner in value[:_MAX_CALLS] for each in _objects(inner, depth + 1))
+    elif isinstance(value, dict) and depth < _MAX_DEPTH:
+        yield value
+        yield from (each for key in value if key in _INSIDE for each in _objects(value[key], depth + 1))
+
+
+def _programs(calls: list[dict[str, Any]]) -> list[str]:
+    """The Python that calls hold: all under a name of code, and a whole input that does something."""
+    texts = [(key, value) for call in calls for key, value in call.items() if isinstance(value, str)]
+    return [text for key, text in texts if key in _CODE or (key in _ARGUMENTS and _is_program(text))]
+
+
+def _tools(calls: list[dict[str, Any]]) -> list[tuple[str, Any]]:
+    """The names and the arguments of the calls that have both."""
+    named = [(call[key], call) for call in calls for key in _TOOL if isinstance(call.get(key), str)]
+    return [(name, call[key]) for name, call in named for key in _ARGUMENTS if key in call]
 
 
 def strip_fence(code: str) -> str:
@@ -108,11 +170,23 @@ def _is_program(text: str) -> bool:
 
 
 def parse(code: str, filename: str = "<code>") -> ast.Module:
-    """Parse it. Raises SyntaxError or ValueError."""
+    """Parse it. Raises SyntaxError or ValueError, also for a tool call in JSON: to Python it is a value."""
     try:
-        return ast.parse(code, filename)
+        tree = ast.parse(code, filename)
     except (RecursionError, MemoryError) as error:
         raise SyntaxError("nested too deeply for Python's parser, or too large for the memory left") from error
+    value = getattr(tree.body[0], "value", None) if len(tree.body) == 1 else None
+    calls = _objects_of(code) if isinstance(value, ast.Dict | ast.List | ast.Subscript) else []
+    if (tools := _tools(calls)) or _programs(calls):
+        raise ValueError(_only_python(tools))
+    return tree
+
+
+def _only_python(tools: list[tuple[str, Any]]) -> str:
+    """Tell that nothing but Python runs, and the line that crops where the arguments have a box."""
+    name, box = tools[0][0] if tools else "", _BOX.search(str(tools))
+    instead = f"image_clue_0.crop(({box[1]})), in pixels" if box else "the code that does it"
+    return f"there is no tool {name[:64]!r} here, only Python: write {instead}"
 
 
 def parses(code: str) -> bool:

@@ -39,6 +39,76 @@ def error_of(code: str) -> SyntaxError:
     return caught.value
 
 
+# --- calls of tools
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        '{"name": "python", "arguments": {"code": "x = 1"}}',
+        '{"name": "python", "arguments": "{\\"code\\": \\"x = 1\\"}"}',
+        "{'name': 'python', 'arguments': {'code': 'x = 1'}}",
+        '{"type": "function", "function": {"name": "python", "arguments": "{\\"code\\": \\"x = 1\\"}"}}',
+        '{"content": null, "tool_calls": [{"function": {"name": "p", "arguments": {"script": "x = 1"}}}]}',
+        '[{"type": "text", "text": "I see"}, {"type": "tool_use", "name": "p", "input": {"code": "x = 1"}}]',
+        '{"action": "python", "action_input": "x = 1"}',
+        '{"method": "tools/call", "params": {"name": "p", "arguments": {"python": "x = 1"}}}',
+        '{"functionCall": {"name": "p", "args": {"code": "x = 1"}}}',
+        '{"executableCode": {"language": "PYTHON", "code": "x = 1"}}',
+        '[TOOL_CALLS][{"name": "python", "arguments": {"code": "x = 1"}}]',
+        '```json\n{"code": "x = 1"}\n```',
+        'I do it.\n<tool_call>\n{"name": "python", "arguments": {"code": "x = 1"}}\n</tool_call>',
+        'I do it.\n<function_calls>\n<invoke name="p">\n<parameter name="code">x = 1</parameter>\n</invoke>',
+        "<function=python>\n<parameter=code>\nx = 1</parameter>\n</function>",
+        "I do it.\n<tool_call>python\n<arg_key>code</arg_key>\n<arg_value>x = 1</arg_value>\n</tool_call>",
+        "Thought: I do it.\nAction: python\nAction Input: x = 1",
+    ],
+)
+def test_python_in_a_call_runs_however_it_is_spelled(call: str) -> None:
+    kinds, ran = repaired(call)
+    assert (kinds[-1], ran) == ("strip_call", "x = 1")
+
+
+def test_calls_in_tags_run_in_turn() -> None:
+    call = '<tool_call>{{"name": "python", "arguments": {{"code": "{}"}}}}</tool_call>'
+    calls = f"{call.format('x = 1')}\n{call.format('print(x)')}"
+    assert repaired(calls)[1].endswith("print(x)")
+    block = "<invoke name='p'><parameter=code>\n{}</parameter></invoke>\n"
+    assert repaired(f"<function_calls>\n{block.format('x = 1')}{block.format('print(x)')}")[1] == "x = 1\nprint(x)"
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ('{"name": "zoom", "arguments": {"bbox_2d": [1, 2, 30, 40]}}', "write image_clue_0.crop((1, 2, 30, 40))"),
+        (
+            '<tool_call>{"name": "search", "arguments": {"query": "a"}}</tool_call>',
+            "no tool 'search' here, only Python",
+        ),
+        ("<function=look><parameter=box>[1, 2, 30, 40]</parameter></function>", "crop((1, 2, 30, 40))"),
+    ],
+)
+def test_a_call_without_python_is_an_error_that_says_so(call: str, told: str) -> None:
+    with pytest.raises(ValueError, match="here, only Python: write") as error:
+        parse_repaired(call, "<cell 0>")
+    assert told in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "code", ["{'a': 1}", "[1, 2]", "{'name': 'disc', 'size': 3}", "[{'label': 'a', 'box': [1, 2, 3, 4]}]", "{}", "[]"]
+)
+def test_values_are_no_calls(code: str) -> None:
+    assert repaired(code) == ([], code)
+
+
+@pytest.mark.parametrize("part", ['{"input": ', "[", '{"name": "', "<parameter=code>", "<function=a", '{"a": 1} ', "{"])
+def test_hostile_calls_take_linear_time(part: str) -> None:
+    start = time.process_time()
+    with contextlib.suppress(SyntaxError, ValueError):
+        parse_repaired("<tool_call>" + part * 30_000, "<cell 0>")
+    assert time.process_time() - start < 10
+
+
 # --- what is around the code
 
 

@@ -8,11 +8,19 @@ from tests.sandbox.programs import read_programs, run_programs, table
 pytestmark = pytest.mark.e2e
 
 
-@pytest.mark.parametrize("name", ["models_seen", "models_held_out", "models_fresh"])
+HUNDREDS = ["models_seen", "models_held_out", "models_fresh", "models_third", "models_fourth"]
+
+
+@pytest.mark.parametrize("name", HUNDREDS)
 def test_at_least_95_of_100_programs_do_what_their_author_meant(pool: SandboxPool, name: str) -> None:
     verdicts = run_programs(read_programs(name), pool)
     assert len(verdicts) == 100
     assert sum(verdict.passed for verdict in verdicts) >= 95, table(verdicts)
+
+
+def test_errors_name_their_remedy_and_wrapped_calls_run(pool: SandboxPool) -> None:
+    verdicts = run_programs(read_programs("models_kinds"), pool)
+    assert {verdict.case["id"]: verdict.failures for verdict in verdicts if not verdict.passed} == {}
 
 
 def test_what_a_call_leaves_behind_decides_no_later_one(pool: SandboxPool) -> None:
@@ -20,7 +28,7 @@ def test_what_a_call_leaves_behind_decides_no_later_one(pool: SandboxPool) -> No
     assert {verdict.case["id"]: verdict.failures for verdict in verdicts if not verdict.passed} == {}
 
 
-@pytest.mark.parametrize("name", ["models_seen", "models_held_out", "models_fresh", "between_calls"])
+@pytest.mark.parametrize("name", [*HUNDREDS, "models_kinds", "between_calls"])
 def test_every_program_has_an_expectation_for_each_of_its_rounds(name: str) -> None:
     cases = read_programs(name)
     assert len({case["id"] for case in cases}) == len(cases)

@@ -31,7 +31,7 @@ def test_stdout_and_stderr_keep_their_order(session: Session) -> None:
 def test_an_error_names_type_message_and_line_and_keeps_the_text(session: Session) -> None:
     observation = session.run("print('before')\nx = {}\nx['missing']")
     assert (observation.status, observation.text) == ("error", "before\n")
-    assert observation.error == "KeyError: 'missing' (line 3: x['missing'])"
+    assert observation.error == "KeyError: 'missing' (line 3: x['missing']); x has no keys"
     assert session.run("x = = 1").error == "SyntaxError: invalid syntax (line 1: x = = 1)"
 
 
