@@ -148,10 +148,10 @@ def _failed_expression(trace: TracebackType | None) -> tuple[ast.expr, FrameType
     """The expression of the code's own that was evaluated, and its frame. Raises an error where there is none."""
     steps = zip(traceback.extract_tb(trace), traceback.walk_tb(trace), strict=True)
     at, (frame, _) = [step for step in steps if step[0].filename.startswith(CELL_PREFIX)][-1]
-    place = ast.Pass(
+    span = ast.Pass(
         lineno=at.lineno or 1, col_offset=at.colno or 0, end_lineno=at.end_lineno, end_col_offset=at.end_colno
     )
-    text = ast.get_source_segment("".join(linecache.getlines(at.filename)), place)
+    text = ast.get_source_segment("".join(linecache.getlines(at.filename)), span)
     return ast.parse(f"({text})", mode="eval").body, frame
 
 
