@@ -39,7 +39,7 @@ _TOLD: dict[str, Any] = tomllib.loads(Path(__file__).with_name("errors.toml").re
 
 
 def _pattern(says: str) -> str:
-    """The parts of an error, between `…`, in this order, each where it first stands: no other place is tried."""
+    """The parts of an error, between `…`, in this order, each where it first stands and nowhere else."""
     return "".join(f"(?>.*?{re.escape(part)})" for part in says.split("…"))
 
 

@@ -176,7 +176,9 @@ def parse(code: str, filename: str = "<code>") -> ast.Module:
     except (RecursionError, MemoryError) as error:
         raise SyntaxError("nested too deeply for Python's parser, or too large for the memory left") from error
     value = getattr(tree.body[0], "value", None) if len(tree.body) == 1 else None
-    calls = _objects_of(code) if isinstance(value, ast.Dict | ast.List | ast.Subscript) else []
+    if not isinstance(value, ast.Dict | ast.List | ast.Subscript):
+        return tree
+    calls = _objects_of(code)
     if (tools := _tools(calls)) or _programs(calls):
         raise ValueError(_only_python(tools))
     return tree
