@@ -8,7 +8,7 @@ from tests.sandbox.programs import read_programs, run_programs, table
 pytestmark = pytest.mark.e2e
 
 
-HUNDREDS = ["models_seen", "models_held_out", "models_fresh", "models_third", "models_fourth"]
+HUNDREDS = ["models_seen", "models_held_out", "models_fresh", "models_third", "models_fourth", "models_fifth"]
 
 
 @pytest.mark.parametrize("name", HUNDREDS)
