@@ -24,8 +24,10 @@ GRPO += ["--learning-rate", "1e-2", "--save-steps", "1"]
 EVALUATED = ["--eval-every", "1", "--keep-best"]
 CLOSE = 1e-3
 
+pytestmark = pytest.mark.soak
 
-@pytest.fixture(scope="module", params=[False, pytest.param(True, marks=pytest.mark.soak)], ids=["whole", "killed"])
+
+@pytest.fixture(scope="module", params=[False, True], ids=["whole", "killed"])
 def folder(request, tmp_path_factory):
     """All programs have run here, one after the other, in processes that import the libraries once; or three of them
     were killed first."""

@@ -28,7 +28,7 @@ from darkroom.pipelines.storage.workspace import Workspace
 from tests.conftest import signed
 from tests.e2e.demo_runs import digests, ledger
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.soak]
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "flywheel.py"
 BOX = (200, 150, 248, 174)
@@ -173,7 +173,6 @@ def test_a_model_wrote_what_is_kept_and_a_wrong_answer_is_not(home: Path) -> Non
             assert [reject.check for reject in rejects] == ["answer_matches"]
 
 
-@pytest.mark.soak
 def test_a_turn_that_was_killed_and_resumed_gives_the_same_bytes(home: Path, killed: Path) -> None:
     folders = ("tables", "datasets")
     assert digests(home, *folders) == digests(killed, *folders)

@@ -162,6 +162,7 @@ def test_whose_texts_are_near_anothers_meets_it(rows):
 
 
 @pytest.mark.e2e
+@pytest.mark.soak
 def test_what_is_held_of_a_text_does_not_depend_on_its_length(tmp_path):
     """Twenty times the words: what stays in memory grows by less than the texts themselves."""
 
