@@ -206,8 +206,10 @@ class Screening:
 
     @cached_property
     def _scanner(self) -> Scanner:
-        index = BenchmarkIndex.build(read_benchmarks(self.workspace.benchmarks), self.workspace.local / "benchmarks")
-        return Scanner(index, self.workspace.images)
+        folder = self.workspace.local / "benchmarks"
+        return Scanner(
+            BenchmarkIndex.build(read_benchmarks(self.workspace.benchmarks), folder), self.workspace.images, folder
+        )
 
     def _duplicates(self, rows: ScreenedRows) -> dict[str, RowError]:
         """Reject rows with near questions and one answer whose first images look alike, or that have no images."""

@@ -8,8 +8,9 @@ questions about different images share are template text ("answer with the optio
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -33,6 +34,7 @@ from darkroom.pipelines.selection.duplicates.texts import Words, n_grams, normal
 from darkroom.pipelines.sources import BadRow, SourceRow
 from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.storage.images import ImageStore
+from darkroom.pipelines.storage.stage_runs import code_digest
 
 N_WORDS = 13
 TEMPLATE_ROWS = 3
@@ -167,16 +169,49 @@ class ContaminationReport:
     counts: list[BenchmarkCounts]
 
 
+class MatchCache:
+    """A file with the matches of every image that was looked at, among these benchmarks' images and by this code: for
+    all families and later runs. Processes share it."""
+
+    def __init__(self, file: Path, sha256s: Sequence[str]) -> None:
+        code = code_digest("darkroom.pipelines.selection", "darkroom.pipelines.vision")
+        self._key = digest([CACHE_VERSION, code, *sha256s])
+        file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._open(file)
+        except sqlite3.OperationalError:  # locked, or a full disk
+            raise
+        except sqlite3.DatabaseError:  # damaged: made again
+            file.unlink()
+            self._open(file)
+
+    def _open(self, file: Path) -> None:
+        self._database = sqlite3.connect(file, timeout=60.0, isolation_level=None, check_same_thread=False)
+        self._database.execute("PRAGMA journal_mode = WAL")
+        columns = "benchmarks TEXT, image TEXT, found TEXT, PRIMARY KEY (benchmarks, image)"
+        self._database.execute(f"CREATE TABLE IF NOT EXISTS matches ({columns}) WITHOUT ROWID")
+
+    def find(self, image: str, look: Callable[[], list[ImageMatch]]) -> list[ImageMatch]:
+        """What an image shows, by its sha256: as it was found before, or by a ``look``."""
+        wanted = "SELECT found FROM matches WHERE benchmarks = ? AND image = ?"
+        if (kept := self._database.execute(wanted, (self._key, image)).fetchone()) is not None:
+            return [ImageMatch(*match) for match in json.loads(kept[0])]
+        found = look()
+        self._database.execute("INSERT OR IGNORE INTO matches VALUES (?, ?, ?)", (self._key, image, json.dumps(found)))
+        return found
+
+
 _MOST_SEEN = 200_000
 """Images whose matches are in memory: about 60 MB."""
 
 
 class Scanner:
-    """Looks at training rows one by one; an image that rows near each other share is looked at once."""
+    """Looks at training rows one by one; with a ``folder`` at an image once for all, else once for rows near it."""
 
-    def __init__(self, index: BenchmarkIndex, store: ImageStore) -> None:
+    def __init__(self, index: BenchmarkIndex, store: ImageStore, folder: Path | None = None) -> None:
         self._index, self._store = index, store
         self._matches = lru_cache(maxsize=_MOST_SEEN)(self._find)
+        self._cache = MatchCache(folder / "matches.sqlite", index.sha256s) if folder else None
 
     def find(self, row: TrainingRow) -> list[Contamination]:
         """The findings of one row, each benchmark row once per kind, with the highest score. Raises ``ImageMissing``
@@ -209,7 +244,10 @@ class Scanner:
                 yield _finding(row, place, match.kind, match.score, f"{image.where}: {match.detail}")
 
     def _find(self, image: ImageRef) -> list[ImageMatch]:
-        return self._index.images.find(self._store.open(image), image.sha256)
+        def look() -> list[ImageMatch]:
+            return self._index.images.find(self._store.open(image), image.sha256)
+
+        return self._cache.find(image.sha256, look) if self._cache else look()
 
 
 def _finding(

@@ -21,6 +21,7 @@ from darkroom.pipelines.selection.decontamination import (
     shown_parts,
     to_table,
 )
+from darkroom.pipelines.selection.decontamination.images import ImageIndex
 from darkroom.pipelines.selection.decontamination.index import BenchmarkQuestion, PhraseIndex
 from tests.matrices import first_quickly
 from tests.pipelines.selection.decontamination.conftest import FEW, QUESTION, SHOWN, SUFFIX
@@ -51,6 +52,29 @@ def kinds(found):
 
 def test_an_innocent_row_has_no_finding(scanner, row, make_image):
     assert scanner.find(row(crop=make_image(3, 640, 480).crop((180, 100, 280, 170)))) == []
+
+
+def test_an_image_is_looked_at_once_for_all_scanners_of_the_same_benchmarks(built, store, row, tmp_path, monkeypatch):
+    looks, find = [], ImageIndex.find
+    monkeypatch.setattr(ImageIndex, "find", lambda *given: looks.append(given) or find(*given))
+    shown = row(crop=photograph_image("cat"))
+
+    def found():
+        return Scanner(built, store, tmp_path / "cache").find(shown)
+
+    first = found()
+    assert "near_image" in {one.kind for one in first} or "image" in {one.kind for one in first}
+    n_looks = len(looks)
+    assert n_looks == len({image.image.sha256 for image in shown.images})
+    assert found() == first == Scanner(built, store).find(shown)
+    assert len(looks) == 2 * n_looks, "the scanner with a folder looked at none again"
+    for path in (tmp_path / "cache").iterdir():
+        path.write_bytes(b"damaged")
+    assert found() == first
+    assert len(looks) == 3 * n_looks
+    monkeypatch.setattr(built, "sha256s", [*built.sha256s, "f" * 64])
+    assert found() == first
+    assert len(looks) == 4 * n_looks, "other benchmarks, other matches"
 
 
 @pytest.mark.parametrize(
