@@ -42,7 +42,7 @@ def reinforce(
 ) -> dict[str, Any]:
     """Train, write ``output`` and return its history. Raises ``UserError`` for inputs that cannot be trained on."""
     from darkroom.train.examples.datasets import held_out
-    from darkroom.train.models.loading import model_type
+    from darkroom.train.models.loading import require_model
     from darkroom.train.models.sharding import check_launch
     from darkroom.train.rl.methods import named_method
     from darkroom.train.rl.rollouts.prompts import check_prompts, open_prompts
@@ -50,7 +50,7 @@ def reinforce(
     from darkroom.train.runs.options import split_options
 
     method = named_method(settings.method, settings.options)
-    model_type(model)  # raises for no model
+    require_model(model)
     check_launch(lora=settings.lora, engine=settings.engine)
     split_options(settings.trainer, "grpo")  # raises for what cannot be passed on
     open_prompts(dataset)  # raises for what is no dataset

@@ -48,13 +48,13 @@ def finetune(
     """Train, write ``output`` and return its history. Raises ``UserError`` for inputs that cannot be trained on.
     ``datasets`` are folders of one dataset or of several; each phase selects its families among them."""
     from darkroom.train.examples.datasets import count_rows, open_dataset
-    from darkroom.train.models.loading import model_type
+    from darkroom.train.models.loading import require_model
     from darkroom.train.models.sharding import check_launch
     from darkroom.train.runs.job import TrainingJob, run_job, with_rows
     from darkroom.train.runs.options import split_options
 
     folders_of_datasets = [datasets] if isinstance(datasets, Path) else list(datasets)
-    model_type(model)  # raises for no model
+    require_model(model)
     check_launch(lora=settings.lora)
     split_options(settings.trainer, "sft")
     share_of_batch(settings)

@@ -43,6 +43,51 @@ def model_type(folder: Path) -> str:
     return str(name)
 
 
+_LONGEST_HEADER = 100_000_000
+"""Bytes of a safetensors file, by its library."""
+_OTHER_WEIGHTS = "pytorch_model*.bin*"
+
+
+def require_model(folder: Path) -> None:
+    """Check that a model is whole, before anything long: its type, each weights file's header and length, tokenizer and
+    processor. Raises ``TrainError`` that names the file and the mend."""
+    model_type(folder)
+    again = "download the model again, with `hf download ORG/NAME --local-dir FOLDER`"
+    if method := _read(folder / "config.json").get("quantization_config", {}).get("quant_method"):
+        raise TrainError(
+            f"{folder} has {method} weights, which vLLM alone reads here: take the model they were made of"
+        )
+    index = _read(folder / "model.safetensors.index.json").get("weight_map", {})
+    names = sorted(set(index.values())) or ([] if any(folder.glob(_OTHER_WEIGHTS)) else ["model.safetensors"])
+    for name in names:
+        if lack := _lack_of_weights(folder / name):
+            raise TrainError(f"{folder / name} {lack}: {again}")
+    for what, files in {
+        "tokenizer": ("tokenizer.json", "vocab.json", "tokenizer.model"),
+        "processor": ("preprocessor_config.json", "processor_config.json"),
+    }.items():
+        if not any((folder / name).is_file() for name in files):
+            raise TrainError(f"{folder} has no {what} ({' or '.join(files)}): {again}")
+
+
+def _lack_of_weights(path: Path) -> str:
+    """What a safetensors file lacks; empty for a whole one."""
+    if not path.is_file():
+        return "is missing"
+    with path.open("rb") as file:
+        start = file.read(8)
+        if start == b"version ":
+            return "is a pointer of Git LFS, not the weights"
+        length = int.from_bytes(start, "little")
+        try:
+            header: Any = json.loads(file.read(length)) if length < _LONGEST_HEADER else None
+            end = 8 + length + max(of["data_offsets"][1] for name, of in header.items() if name != "__metadata__")
+        except (AttributeError, KeyError, TypeError, ValueError):
+            return "is no safetensors file, or its beginning alone"
+    size = path.stat().st_size
+    return "" if size >= end else f"is cut off, with {size:,} of {end:,} bytes"
+
+
 def load_processor(folder: Path, *, min_pixels: int | None = None, max_pixels: int | None = None) -> Any:
     """Load the processor of a model; images are scaled to between ``min_pixels`` and ``max_pixels`` (default: its own).
     Never to more than the model's own limit: it was not trained for longer contexts."""
@@ -194,6 +239,8 @@ def save_processor(processor: Any, folder: Path, *, model_type: str, base: Path 
     ``processor_config.json``, version 4 the files beside it. ``auto_map`` stays, for transformers without torchvision.
     """
     processor.save_pretrained(folder)
+    for weights in folder.glob("*.safetensors"):  # which their library lets the owner alone read
+        weights.chmod((folder / "config.json").stat().st_mode)
     path = folder / "processor_config.json"
     stated = _read(path)
     if "auto_map" not in stated:

@@ -34,7 +34,7 @@ from darkroom.pipelines.records import Usage
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.ledger import GroupCommit
-from darkroom.train.models.loading import load_model, load_processor, model_type, suppressed_tokens
+from darkroom.train.models.loading import load_model, load_processor, require_model, suppressed_tokens
 from darkroom.train.runs.checkpoints import folder_digest
 
 _GATHER_SECONDS = 0.02
@@ -73,7 +73,7 @@ class LocalPolicy:
         max_pixels: int | None = None,
     ) -> None:
         """``max_pixels``: larger images are scaled down to so many (default: the model's own limit)."""
-        model_type(folder)  # raises for no model
+        require_model(folder)
         self._folder, self._store = folder, store
         self._sampling = sampling or Sampling()
         self._batch_size, self._max_pixels = batch_size, max_pixels

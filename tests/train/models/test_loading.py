@@ -1,8 +1,12 @@
+import json
+import shutil
+
 import pytest
 import torch
 
 from darkroom.train.models import loading
-from darkroom.train.models.loading import load_model, score_only_trained_tokens
+from darkroom.train.models.loading import load_model, require_model, score_only_trained_tokens
+from darkroom.train.runs import TrainError
 
 
 @pytest.mark.parametrize(("keeps_float32", "least", "most"), [(True, 0.95, 1.0), (False, 0.0, 0.1)])
@@ -50,3 +54,73 @@ def test_only_trained_tokens_are_scored_with_the_same_loss_and_gradients(tiny, m
         found.append((loss.detach(), [weight.grad for weight in model.parameters() if weight.grad is not None]))
     assert scored == [30, 10]
     torch.testing.assert_close(*found)
+
+
+def half_a_file(path):
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+
+
+def sharded(folder, *, n_missing):
+    """As a model of several files, of which the last are not there."""
+    names = [f"model-0000{n}-of-00003.safetensors" for n in range(1, 4)]
+    for name in names[: 3 - n_missing]:
+        shutil.copy(folder / "model.safetensors", folder / name)
+    (folder / "model.safetensors").unlink()
+    weights = {f"weight.{n}": name for n, name in enumerate(names)}
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weights}))
+
+
+def quantised(folder):
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"quantization_config": {"quant_method": "awq"}}))
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda folder: (folder / "model.safetensors").unlink(), r"model\.safetensors is missing: download"),
+        (
+            lambda folder: half_a_file(folder / "model.safetensors"),
+            r"is cut off, with [\d,]+ of [\d,]+ bytes: download",
+        ),
+        (
+            lambda folder: (folder / "model.safetensors").write_text(
+                "version https://git-lfs.github.com/spec/v1\noid sha256:0"
+            ),
+            r"is a pointer of Git LFS, not the weights: download",
+        ),
+        (lambda folder: (folder / "model.safetensors").write_bytes(b""), "is no safetensors file, or its beginning"),
+        (lambda folder: (folder / "model.safetensors").write_bytes(b"\xff" * 99), "is no safetensors file, or its be"),
+        (lambda folder: sharded(folder, n_missing=1), r"model-00003-of-00003\.safetensors is missing: download"),
+        (lambda folder: (folder / "tokenizer.json").unlink(), r"has no tokenizer \(tokenizer\.json or vocab"),
+        (
+            lambda folder: [path.unlink() for path in folder.glob("*processor_config.json")],
+            r"has no processor \(preprocessor_config\.json or",
+        ),
+        (quantised, "has awq weights, which vLLM alone reads here: take the model they were made of"),
+    ],
+    ids=["none", "cut", "pointer", "empty", "noise", "a shard", "tokenizer", "processor", "quantised"],
+)
+def test_half_a_download_is_said_before_anything_is_loaded(damage, said, tiny, tmp_path):
+    folder = shutil.copytree(tiny, tmp_path / "model")
+    require_model(folder)
+    damage(folder)
+    with pytest.raises(TrainError, match=said) as error:
+        require_model(folder)
+    assert "\n" not in str(error.value)
+
+
+def test_whole_models_of_several_files_and_of_other_formats_pass(tiny, tmp_path):
+    folder = shutil.copytree(tiny, tmp_path / "model")
+    sharded(folder, n_missing=0)
+    require_model(folder)
+    for path in folder.glob("*.safetensors*"):
+        path.unlink()
+    (folder / "pytorch_model.bin").write_bytes(b"weights of torch")
+    require_model(folder)
+
+
+def test_whoever_may_read_a_models_settings_may_read_its_weights(tiny):
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tiny.iterdir()}
+    assert set(modes.values()) == {modes["config.json"]}
