@@ -3,17 +3,26 @@
 import errno
 import os
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import ClassVar, Literal, cast, get_args
+from typing import Any, ClassVar, Literal, cast, get_args
 
 
 class UserError(Exception):
     """Error that a user can fix, in any package: commands print its message and exit with its status."""
 
     exit_status: ClassVar[int] = 1
+
+
+@contextmanager
+def raised_as(make: Callable[[Any], Exception], *kinds: type[Exception]) -> Iterator[None]:
+    """Raise what ``make`` returns for an error of these ``kinds``, with that error as its cause."""
+    try:
+        yield
+    except kinds as error:
+        raise make(error) from error
 
 
 class ExtraMissing(UserError):

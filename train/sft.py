@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from darkroom.pipelines.command_line.errors import program_of
+from darkroom.sandbox.errors import raised_as
 from darkroom.train.finetuning.settings import (
     SftSettings,
     folders_of,
@@ -85,10 +86,8 @@ def _recipe(context: typer.Context, name: str) -> str:
     """Make a recipe's values the defaults of options that ``--config`` does not set (the callback of ``--recipe``)."""
     if name:
         from_file = dict(context.default_map or {})
-        try:
+        with raised_as(lambda error: typer.BadParameter(str(error)), TrainError):
             recipe_values(context, recipe_path(name))
-        except TrainError as error:
-            raise typer.BadParameter(str(error)) from error
         context.default_map = {**(context.default_map or {}), **from_file}
     return name
 

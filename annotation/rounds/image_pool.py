@@ -32,6 +32,7 @@ from darkroom.pipelines.storage.media_validation import LARGEST_PIXELS
 from darkroom.pipelines.storage.stage_runs import Outcome, Progress, StageReport, run_stage
 from darkroom.pipelines.storage.tables import TableKey, Tables
 from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.sandbox.errors import raised_as
 
 POOL = TableKey(("annotation_pool",), "all")
 MAX_FILE_BYTES = 2**30
@@ -165,14 +166,12 @@ class _PoolBuilder:
 
 
 def _read(path: Path) -> bytes:
-    try:
+    with raised_as(lambda error: RowError(Reason.MISSING_IMAGE, f"{path}: {error.strerror}"), OSError):
         n_bytes = path.stat().st_size
         if n_bytes > MAX_FILE_BYTES:
             evidence = f"a file of {n_bytes:,} bytes, the limit is {MAX_FILE_BYTES:,}; scale it down first"
             raise RowError(Reason.TOO_LARGE_IMAGE, evidence)
         return path.read_bytes()
-    except OSError as error:
-        raise RowError(Reason.MISSING_IMAGE, f"{path}: {error.strerror}") from error
 
 
 def left_out(workspace: Workspace) -> list[Reject]:

@@ -30,6 +30,7 @@ from darkroom.pipelines.records.samples import bare_sample
 from darkroom.pipelines.storage.stage_runs import Progress, StageReport
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.sandbox.errors import raised_as
 
 PRE_ANNOTATIONS = TableKey(("pre_annotations",), "all")
 PROMPT = Path(__file__).with_name("pre_annotate.md")
@@ -99,11 +100,9 @@ class PreAnnotations(Stage[PoolImage, PoolImage, PreAnnotation]):
         sample = bare_sample(name, "", (item.image,), **origin, license=item.license)
         seed = seed_from("pre_annotate", name)
         task = Task(name, "pre_annotate", sample, images=(), hint={}, opening=messages, seed=seed)
-        try:
+        with raised_as(lambda error: RowError(Reason.POLICY_FAILED, str(error)), PolicyError):
             schema = PolicyRecord.model_json_schema()
             return await self.policy.write(CompletionRequest(messages, (), seed, task, schema=schema))
-        except PolicyError as error:
-            raise RowError(Reason.POLICY_FAILED, str(error)) from error
 
 
 def read_pre_annotation(completion: Completion, item: PoolImage, campaign: Campaign) -> RecordFields:
@@ -113,12 +112,10 @@ def read_pre_annotation(completion: Completion, item: PoolImage, campaign: Campa
     if campaign.pre_annotate == "pixels":
         sent = completion.frames[0] if completion.frames else image
         frame = (sent.width, sent.height)
-    try:
+    with raised_as(lambda error: RowError(Reason.BREAKS_RULES, str(error)), ValueError):
         boxes = tuple(box_from_frame(corners, frame, image.width, image.height) for corners in record.boxes)
         fields = RecordFields(record.question, record.answer, record.category, record.count, boxes)
         raw = {"id": 0, "completed_by": 0, "result": results(fields, item)}
-    except ValueError as error:
-        raise RowError(Reason.BREAKS_RULES, str(error)) from error
     gate = Terms(campaign.max_share, campaign.max_rework).gate("annotate", (image.width, image.height))
     return read_submission(raw, gate).fields
 

@@ -15,6 +15,7 @@ from darkroom.assets.builds.jobs import MaterializationFailed
 from darkroom.assets.clusters.programs import ChildProcess, LaunchError, Program, job_directory
 from darkroom.assets.terminal.run_lines import STATUS
 from darkroom.pipelines.processes.supervisor import JobDirectory
+from darkroom.sandbox.errors import raised_as
 
 BAR = "│ "
 _SECONDS = 0.2
@@ -74,10 +75,8 @@ class ChildBuild:
                 status.update(Text(self._status))
                 time.sleep(_SECONDS)
         self._printer.join()
-        try:
+        with raised_as(lambda error: MaterializationFailed(str(error)), LaunchError):
             process.check()
-        except LaunchError as error:
-            raise MaterializationFailed(str(error)) from error
 
     def stop(self) -> None:
         if self._process is not None:

@@ -21,6 +21,7 @@ from ray.job_submission import JobSubmissionClient
 
 from darkroom.assets.clusters.placement import ClusterUnavailable, RunSettings, forwarded
 from darkroom.assets.clusters.worker import CheckRunHealthResult, LaunchRunContext, lost
+from darkroom.sandbox.errors import raised_as
 
 _CONFIG_TAG = "dagster-ray/config"
 """A run's own resources, as dagster-ray takes them."""
@@ -55,10 +56,8 @@ class RayLauncher(RayRunLauncher):
 
     def launch_run(self, context: LaunchRunContext) -> None:
         """Raises ``ClusterUnavailable`` where the head does not answer."""
-        try:
+        with raised_as(lambda error: _unreachable(self.address, str(error)), RuntimeError, OSError):
             self.client.get_version()
-        except (RuntimeError, OSError) as error:
-            raise _unreachable(self.address, str(error)) from error
         run = context.dagster_run
         if n_gpus := self.settings.gpus_of(run):
             config = {"num_gpus": n_gpus, **json.loads(run.tags.get(_CONFIG_TAG, "{}"))}
@@ -94,10 +93,8 @@ def dashboard_of(address: str) -> str:
     """The address at which the cluster behind a ``ray://`` address takes jobs. A process of its own asks: a Ray client
     changes a process for good, and its server may wait for ever (ray 2.60). Raises ``ClusterUnavailable``."""
     reason, url = "", urlsplit(address)
-    try:
+    with raised_as(lambda error: _unreachable(address, str(error)), OSError, ValueError):
         socket.create_connection((url.hostname or "", url.port or _CLIENT_PORT), timeout=_CONNECT_SECONDS).close()
-    except (OSError, ValueError) as error:
-        raise _unreachable(address, str(error)) from error
     for _ in range(_ATTEMPTS):
         try:
             command = [sys.executable, "-P", "-c", _ASK, address]

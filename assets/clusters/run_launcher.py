@@ -18,7 +18,7 @@ from darkroom.assets.clusters.placement import (
     kind_of,
 )
 from darkroom.assets.clusters.worker import CheckRunHealthResult, LaunchRunContext, LocalRunLauncher, RunLauncher
-from darkroom.sandbox.errors import UserError
+from darkroom.sandbox.errors import UserError, raised_as
 
 
 class PlacedRunLauncher(RunLauncher, ConfigurableClass):
@@ -58,10 +58,8 @@ class PlacedRunLauncher(RunLauncher, ConfigurableClass):
                 origin = origin._replace(repository_origin=repository._replace(entry_point=entry_point))
                 context = context._replace(dagster_run=run._replace(job_code_origin=origin))
         self._instance.add_run_tags(run.run_id, {RUNS_ON_TAG: runs_on})
-        try:
+        with raised_as(lambda error: DagsterUserCodeUnreachableError(str(error)), ClusterUnavailable):
             self.at(runs_on).launch_run(context)
-        except ClusterUnavailable as error:
-            raise DagsterUserCodeUnreachableError(str(error)) from error
 
     def terminate(self, run_id: str) -> bool:
         run = self._instance.get_run_by_id(run_id)

@@ -15,6 +15,7 @@ from darkroom.pipelines.models.policies import RL_STAGES, OpenAIPolicy, Policy, 
 from darkroom.pipelines.models.policies.settings import FAMILY, EndpointSettings
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.verification.checks import Necessity
+from darkroom.sandbox.errors import raised_as
 from darkroom.train.runs import TrainError
 
 NECESSITY_VARIABLE = "DARKROOM_NECESSITY"
@@ -76,10 +77,8 @@ class PolicyResource(EndpointSettings, dg.ConfigurableResource):
                 raise PolicyUnavailable("the local policy needs DARKROOM_POLICY_MODEL: the folder of a checkpoint")
             folder, sampling = Path(self.model), Sampling(self.temperature, self.top_p, self.max_tokens)
             size, store = max(1, self.concurrency // 2), workspace.images  # the policy keeps two batches in flight
-            try:
+            with raised_as(lambda error: PolicyUnavailable(str(error)), TrainError):
                 return LocalPolicy(folder, store, sampling=sampling, batch_size=size, max_pixels=self.max_pixels)
-            except TrainError as error:
-                raise PolicyUnavailable(str(error)) from error
         url = self.base_url or (_VLLM if self.batch == "folder" else "")  # there for further turns of a conversation
         for setting, variable in ((url, "DARKROOM_POLICY_URL"), (self.model, "DARKROOM_POLICY_MODEL")):
             if not setting:

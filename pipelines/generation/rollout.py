@@ -12,6 +12,7 @@ from darkroom.pipelines.models.tasks import Task
 from darkroom.pipelines.records import Observation, Round, Usage
 from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.sandbox.errors import raised_as
 
 FollowUp = Callable[[Task, tuple[Round, ...]], str]
 
@@ -126,7 +127,5 @@ async def _set_up(session: CodeSession, protocol: Protocol) -> None:
 
 async def write_turn(policy: Writer, turn: CompletionRequest) -> Completion:
     """The next turn. Raises ``RowError`` (policy_failed) when it cannot be had."""
-    try:
+    with raised_as(lambda error: RowError(Reason.POLICY_FAILED, str(error)), PolicyError):
         return await policy.write(turn)
-    except PolicyError as error:
-        raise RowError(Reason.POLICY_FAILED, str(error)) from error

@@ -18,6 +18,7 @@ from darkroom.pipelines.models.policies.policy import Completion, CompletionRequ
 from darkroom.pipelines.records import Usage, Votes
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.storage.ledger import all_finished
+from darkroom.sandbox.errors import raised_as
 
 VerdictRule = Callable[[int, int], Any]
 """From ``(n_yes, n_no)`` of all votes to a verdict."""
@@ -52,10 +53,8 @@ async def collect_votes(
     votes: list[Vote] = []
     usage = Usage()
     while n_next := _n_next([vote.says for vote in votes], n_votes, verdict):
-        try:
+        with raised_as(lambda error: RowError(Reason.POLICY_FAILED, f"{what}: {error}"), PolicyError):
             completions = await samples(policy, request, n_next, first=len(votes))
-        except PolicyError as error:
-            raise RowError(Reason.POLICY_FAILED, f"{what}: {error}") from error
         new = await _read(read, completions)
         votes += new
         usage = sum([completion.usage for completion in completions] + [vote.usage for vote in new], usage)

@@ -19,6 +19,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator
 from darkroom.pipelines.models.messages import Text
 from darkroom.pipelines.models.protocols import Protocol
 from darkroom.pipelines.records import Observation
+from darkroom.sandbox.errors import raised_as
 
 _STRIP = 3 << 18
 """Bytes of pixels that are encoded at once."""
@@ -33,10 +34,8 @@ def decoded(value: Any) -> bytes:
     if not isinstance(value, str):
         raise ValueError("expected base64 or a data URL")
     payload = value.partition(",")[2] if value.startswith("data:") else value
-    try:
+    with raised_as(lambda error: ValueError(f"not base64: {error}"), binascii.Error):
         return pybase64.b64decode(payload, validate=True)
-    except binascii.Error as error:
-        raise ValueError(f"not base64: {error}") from error
 
 
 EncodedFile = Annotated[bytes, BeforeValidator(decoded, json_schema_input_type=str)]

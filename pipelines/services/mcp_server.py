@@ -32,6 +32,7 @@ from darkroom.pipelines.services.files import encoded
 from darkroom.pipelines.services.sessions import OpenRequest, Sessions, ToolOutcome
 from darkroom.pipelines.services.tools import TOOLS, SandboxTool, description, no_tool
 from darkroom.pipelines.storage.stage_runs import code_version
+from darkroom.sandbox.errors import raised_as
 
 OPEN, CLOSE = "open_session", "close_session"
 _SESSION = {"type": "string", "description": "The name that open_session returned."}
@@ -90,10 +91,8 @@ def sandbox_server(sessions: Sessions, *, compression: int = 0, session: str | N
 
 
 async def _opened(sessions: Sessions, arguments: dict[str, Any]) -> CallToolResult:
-    try:
+    with raised_as(invalid, ValidationError):
         task = OpenRequest.model_validate(arguments)
-    except ValidationError as error:
-        raise invalid(error) from error
     name = await sessions.open(task)
     facts = {"session": name, "tools": [tool.tool for tool in sessions.registry.get(name).tools]}
     return CallToolResult(content=[TextContent(text=json.dumps(facts))], structured_content=facts)

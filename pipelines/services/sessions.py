@@ -20,6 +20,7 @@ from darkroom.pipelines.records import ImageRef, Observation
 from darkroom.pipelines.services.errors import Kind, ServiceError, invalid
 from darkroom.pipelines.services.files import EncodedFile, ObservationPart, numbered
 from darkroom.pipelines.services.tools import SandboxTool, Size, no_tool, tools_for
+from darkroom.sandbox.errors import raised_as
 
 
 class Held(typing.Protocol):
@@ -208,10 +209,8 @@ class Sessions:
         offered = {each.tool: each for each in opened.tools}
         if (chosen := offered.get(tool)) is None:
             raise no_tool(tool, offered)
-        try:
+        with raised_as(lambda error: invalid(error, of=tool), ValidationError):
             request = chosen.model_validate(arguments)
-        except ValidationError as error:
-            raise invalid(error, of=tool) from error
         if self._n_calls >= self.most_waiting:
             raise ServiceError("too_busy", f"{self.most_waiting} calls wait, the most that may: ask again in a second")
         n_bytes = 0

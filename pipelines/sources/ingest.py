@@ -18,6 +18,7 @@ from darkroom.pipelines.sources.intake_notes import IntakeNotes, NoteLine
 from darkroom.pipelines.sources.mapping import shortened
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.media_validation import derived_steps
+from darkroom.sandbox.errors import raised_as
 
 STAGE = "samples"
 _LONGEST = 200_000
@@ -111,10 +112,8 @@ def _checked_answer(row: SourceRow) -> str:
         raise RowError(Reason.MALFORMED_ROW, why)
     if not row.choices:
         return row.answer
-    try:
+    with raised_as(lambda error: RowError(Reason.MALFORMED_ROW, str(error)), ValueError):
         letter = ", ".join(letters_of(row.answer, row.choices))
-    except ValueError as error:
-        raise RowError(Reason.MALFORMED_ROW, str(error)) from error
     if not letter:
         raise RowError(Reason.MALFORMED_ROW, f"the answer {row.answer!r} is none of the choices")
     return letter
@@ -127,10 +126,8 @@ def _media_names(row: SourceRow) -> list[str]:
 
 
 def _stored(add: Callable[[bytes], Ref], data: bytes, what: str) -> Ref:
-    try:
+    with raised_as(lambda error: RowError(error.reason, f"{what}: {error.evidence}"), RowError):
         return add(data)
-    except RowError as error:
-        raise RowError(error.reason, f"{what}: {error.evidence}") from error
 
 
 @dataclass(slots=True)
@@ -168,10 +165,8 @@ def in_words(frame: Mapping[str, Any]) -> str:
 def _in_pixels(boxes: UserBoxes, images: tuple[ImageRef, ...]) -> Iterator[TruthBox]:
     for label, sides, image, are_corners in boxes.boxes:
         ref = _image(images, label, image)
-        try:
+        with raised_as(lambda error: RowError(Reason.MALFORMED_ROW, f"column {boxes.column!r}: {error}"), ValueError):
             box = box_in_pixels(sides, boxes.frame or "corners", (ref.width, ref.height), are_corners=are_corners)
-        except ValueError as error:
-            raise RowError(Reason.MALFORMED_ROW, f"column {boxes.column!r}: {error}") from error
         yield TruthBox(label, *box, image=image)
 
 

@@ -24,6 +24,7 @@ from darkroom.pipelines.sources.texts import LETTERS, choices_in, from_letters, 
 from darkroom.pipelines.sources.transcripts import released_row
 from darkroom.pipelines.sources.video_segments import VideoSegment, asked_part
 from darkroom.pipelines.storage.video_cuts import VideoCut, cut
+from darkroom.sandbox.errors import raised_as
 
 _DEEPEST = 16
 
@@ -108,10 +109,8 @@ def _choices(row: Mapping[str, Any], columns: Columns) -> tuple[str, ...]:
     if texts is None or not all(isinstance(text, str) or (by_letter and text is None) for text in texts):
         evidence = f"column {columns.choices!r}: expected a list of texts, found {describe(content)}"
         raise RowError(Reason.WRONG_TYPE, evidence)
-    try:
+    with raised_as(lambda error: RowError(error.reason, f"column {columns.choices!r}: {error.evidence}"), RowError):
         return lettered(texts) if by_letter is None else from_letters(by_letter)
-    except RowError as error:
-        raise RowError(error.reason, f"column {columns.choices!r}: {error.evidence}") from error
 
 
 def _answer(row: Mapping[str, Any], columns: Columns, question: Asked) -> RowAnswer:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from darkroom.pipelines.storage.storage_errors import sqlite_mend
-from darkroom.sandbox.errors import UserError
+from darkroom.sandbox.errors import UserError, raised_as
 
 _PAGE_KB, _CACHE_KB, _LOG_KB = 8, 32_768, 65_536
 """Of SQLite: a page, what a connection keeps in memory, and how long the log gets before it goes into the file."""
@@ -32,10 +32,8 @@ class LedgerUnavailable(UserError):
 
 def parsed_url(url: str) -> sa.URL:
     """The URL of a database that a ledger can be in. Raises ``LedgerUnavailable``."""
-    try:
+    with raised_as(lambda error: unavailable("its URL", "it is no URL of a database"), sa.exc.ArgumentError):
         parsed = sa.make_url(url)
-    except sa.exc.ArgumentError as error:
-        raise unavailable("its URL", "it is no URL of a database") from error
     if parsed.get_backend_name() not in ("sqlite", "postgresql"):
         raise unavailable(f"a {parsed.get_backend_name()} URL", "SQLite and PostgreSQL are supported")
     return parsed

@@ -22,6 +22,7 @@ from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.ledger import Ledger
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.sandbox import SandboxUnavailable
+from darkroom.sandbox.errors import raised_as
 from darkroom.train.evaluation.output import trajectory_of
 from darkroom.train.evaluation.questions import Question
 from darkroom.train.evaluation.rollouts import EvaluatedPolicy, open_policy, run_rollout, task_of
@@ -79,10 +80,8 @@ class Agent:
         cannot put it, infrastructure_failed where the endpoint or the sandbox failed."""
         evaluated = self._evaluated if seed is None else replace(self._evaluated, seed=seed)
         question = Question(sample.source, sample)
-        try:
+        with raised_as(lambda error: ServiceError("invalid_request", str(error)), RowError):
             task = task_of(question, number, evaluated)
-        except RowError as error:
-            raise ServiceError("invalid_request", str(error)) from error
         try:
             rollout = await run_rollout(question, task, evaluated, self._sandboxes)
         except (PolicyUnavailable, SandboxUnavailable) as error:

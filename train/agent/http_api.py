@@ -23,6 +23,7 @@ from darkroom.pipelines.services.listening import guarded, speak_json
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.ledger import all_finished
 from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.sandbox.errors import raised_as
 from darkroom.train.agent.answers import Agent, Answer
 from darkroom.train.evaluation.settings import AgentSettings
 
@@ -83,11 +84,9 @@ def question_of(request: ChatRequest, store: ImageStore) -> Sample:
     text = "\n".join(filter(None, (part.text.strip() for part in parts if part.type == "text")))
     if not text:
         raise ServiceError("invalid_request", "the question has no text")
-    try:
+    with raised_as(lambda error: ServiceError("unreadable_image", str(error)), RowError):
         images = tuple(store.ingest(_file(part.image_url)) for part in parts if part.type == "image_url")
         videos = tuple(store.add_video(_file(part.video_url)) for part in parts if part.type == "video_url")
-    except RowError as error:
-        raise ServiceError("unreadable_image", str(error)) from error
     name = digest([SOURCE, text, [image.sha256 for image in images], [video.sha256 for video in videos]])
     return bare_sample(name, text, images, source=SOURCE, source_row=name, license="unknown", videos=videos)
 
@@ -96,10 +95,8 @@ def _file(url: Url | str | None) -> bytes:
     text = url.url if isinstance(url, Url) else url
     if text is None or not text.startswith("data:"):
         raise ServiceError("invalid_request", "expected a data URL (data:image/png;base64,…): nothing is fetched here")
-    try:
+    with raised_as(lambda error: ServiceError("invalid_request", f"a data URL is {error}"), ValueError):
         return decoded(text)
-    except ValueError as error:
-        raise ServiceError("invalid_request", f"a data URL is {error}") from error
 
 
 ALIVE_SECONDS = 10.0

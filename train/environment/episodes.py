@@ -16,7 +16,7 @@ from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.services.errors import ServiceError
 from darkroom.pipelines.services.files import ObservationPart, numbered
 from darkroom.pipelines.services.sessions import Registry
-from darkroom.sandbox.errors import UserError
+from darkroom.sandbox.errors import UserError, raised_as
 from darkroom.train.rl.methods import Judges, Method
 from darkroom.train.rl.methods.base import RolloutOutcome
 from darkroom.train.rl.rollouts.active_rollout import ActiveRollout
@@ -178,10 +178,8 @@ class Episodes:
     def _prompt(self, index: int, mode: str) -> dict[str, Any]:
         row = self.rows[index]
         protocol = row.get("protocol") or self.settings.protocol
-        try:
+        with raised_as(lambda error: ServiceError("invalid_request", str(error)), UserError):
             return prompt(row, protocol=protocol, mode=mode, wording=self.settings.prompt)
-        except UserError as error:
-            raise ServiceError("invalid_request", str(error)) from error
 
     async def score(self, names: Sequence[str]) -> list[dict[str, Any]]:
         """Score finished episodes of one row, as one group. Raises ``ServiceError``: invalid_request where one goes on
@@ -191,10 +189,8 @@ class Episodes:
         whole = [outcome for episode in unscored if (outcome := episode.outcome) is not None]
         if len(whole) < len(unscored) or len({episode.row["sample_id"] for episode in episodes}) != 1:
             raise ServiceError("invalid_request", "expected finished episodes of one row")
-        try:
+        with raised_as(lambda error: ServiceError("infrastructure_failed", str(error)), JudgeDown):
             scores = await scored(whole, self.method, self._judges, size=len(whole) or 1)
-        except JudgeDown as error:
-            raise ServiceError("infrastructure_failed", str(error)) from error
         columns = zip(whole, scores.broken, scores.rewards, scores.correct, scores.parts, strict=True)
         records = []
         for outcome, broken, reward, correct, parts in columns:

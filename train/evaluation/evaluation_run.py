@@ -24,6 +24,7 @@ from darkroom.pipelines.storage.stage_runs import map_rows
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.vision.visibility import VisionModel
 from darkroom.sandbox import SandboxUnavailable
+from darkroom.sandbox.errors import raised_as
 from darkroom.train.evaluation.counterfactuals import CONTROLS, Counterfactual, CounterfactualRunner, eligible
 from darkroom.train.evaluation.observed_images import ImageTracer
 from darkroom.train.evaluation.questions import Question, QuestionSet
@@ -61,10 +62,8 @@ class EvaluationRun:
             await self._rollouts(question_sets, evaluated, judge)
 
     def _until_done(self, work: Coroutine[Any, Any, T]) -> T:
-        try:
+        with raised_as(lambda error: TrainError(f"no code can be executed here: {error}"), SandboxUnavailable):
             return asyncio.run(work)
-        except SandboxUnavailable as error:
-            raise TrainError(f"no code can be executed here: {error}") from error
 
     async def _run(self, question_sets: Sequence[QuestionSet]) -> Findings:
         async with self._opened() as (evaluated, judge):

@@ -22,6 +22,7 @@ from darkroom.pipelines.sources.ingest import ingest_shard
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.verification.grading import grader_of
+from darkroom.sandbox.errors import raised_as
 from darkroom.train.evaluation.benchmarks import BenchmarkConfig, Scoring, opened
 from darkroom.train.evaluation.settings import EvaluationSettings
 from darkroom.train.examples.encoding import sample_of
@@ -91,10 +92,8 @@ def _distinct(question_sets: Sequence[QuestionSet]) -> list[QuestionSet]:
 
 def of_benchmark(name: str, config: BenchmarkConfig, store: ImageStore, *, limit: int | None = None) -> QuestionSet:
     """Ingest the first ``limit`` rows of a benchmark. Raises ``TrainError``."""
-    try:
+    with raised_as(lambda error: TrainError(f"benchmark {name!r}: {error}"), SourceError):
         ingested = ingest_shard(open_source(name, config), 0, store, n_rows=limit)
-    except SourceError as error:
-        raise TrainError(f"benchmark {name!r}: {error}") from error
     questions = tuple(_of_benchmark(sample, config) for sample in ingested.samples)
     return QuestionSet(name, questions, Counter(str(reject.reason) for reject in ingested.rejects))
 
@@ -105,10 +104,8 @@ def of_source(source: Source, store: ImageStore, *, limit: int | None = None) ->
     left_out: Counter[str] = Counter()
     for shard in range(source.n_shards):
         n_left = None if limit is None else limit - len(questions) - left_out.total()
-        try:
+        with raised_as(lambda error: TrainError(f"source {source.name!r}: {error}"), SourceError):
             ingested = ingest_shard(source, shard, store, n_rows=n_left)
-        except SourceError as error:
-            raise TrainError(f"source {source.name!r}: {error}") from error
         questions += [Question(source.name, sample, _grader(sample)) for sample in ingested.samples]
         left_out.update(str(reject.reason) for reject in ingested.rejects)
     return QuestionSet(source.name, tuple(questions), left_out)

@@ -24,6 +24,7 @@ from darkroom.pipelines.verification.grading import Grade, grade
 from darkroom.pipelines.verification.grading.judged import grade_judged
 from darkroom.pipelines.vision.frames import sampled_frames
 from darkroom.pipelines.vision.visibility import QWEN2_5_VL, QWEN3_VL, VisionModel
+from darkroom.sandbox.errors import raised_as
 from darkroom.train.evaluation.observed_images import ObservedImage
 from darkroom.train.evaluation.questions import Question
 from darkroom.train.evaluation.scorings import MAX_CHARS, SCORINGS, Scorer
@@ -205,11 +206,9 @@ def _frames(settings: EvaluationSettings, store: ImageStore) -> Callable[[Sample
 
     @cache
     def frames_of(videos: tuple[VideoRef, ...]) -> tuple[ImageRef, ...]:
-        try:
+        with raised_as(lambda error: RowError(Reason.NOT_APPLICABLE, str(error)), ValueError):
             sampled = (sampled_frames(video, store, n_frames=n_frames, per_second=per_second) for video in videos)
             return tuple(chain.from_iterable(sampled))
-        except ValueError as error:
-            raise RowError(Reason.NOT_APPLICABLE, str(error)) from error
 
     return lambda sample: frames_of(sample.videos)
 

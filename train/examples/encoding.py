@@ -25,6 +25,7 @@ from darkroom.pipelines.publishing.layouts.trl import inline_messages, messages_
 from darkroom.pipelines.publishing.layouts.turns import Row, Unrenderable
 from darkroom.pipelines.records import ImageRef, Sample, Truth, TruthBox, VideoRef
 from darkroom.pipelines.records.trajectories import LossPolicy
+from darkroom.sandbox.errors import raised_as
 from darkroom.train.runs import TrainError
 
 
@@ -56,10 +57,8 @@ class Conversation:
 
 def conversation(row: Row, *, layout: Layout) -> Conversation:
     """Convert the trajectory of ``row``. Raises ``TrainError`` with the row's id when the row contradicts itself."""
-    try:
+    with raised_as(lambda error: TrainError(f"row {row['trajectory_id']}: {error.evidence}"), Unrenderable):
         turns = rendering.turns(row)
-    except Unrenderable as error:
-        raise TrainError(f"row {row['trajectory_id']}: {error.evidence}") from error
     messages = messages_of(turns) if layout == "turns" else inline_messages(turns)
     return Conversation(messages, list(row["images"] or []))
 

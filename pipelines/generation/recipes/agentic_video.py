@@ -24,14 +24,13 @@ from darkroom.pipelines.verification.checks import (
     relevant_frames_shown,
     visual_tokens_within_budget,
 )
+from darkroom.sandbox.errors import raised_as
 
 
 def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
     """The images, if there are any, and no hint."""
-    try:
+    with raised_as(lambda error: RowError(Reason.MALFORMED_ROW, str(error)), ValueError):
         temporal_segments(sample)
-    except ValueError as error:
-        raise RowError(Reason.MALFORMED_ROW, str(error)) from error
     return PreparedSample(sample.images)
 
 

@@ -30,7 +30,7 @@ from darkroom.pipelines.sources.source_config import SourceConfig
 from darkroom.pipelines.sources.transcripts import RELEASED
 from darkroom.pipelines.storage.atomic_write import MARKER
 from darkroom.pipelines.verification.checks.output import MAX_DIFFERENCE, observation_difference
-from darkroom.sandbox.errors import UserError
+from darkroom.sandbox.errors import UserError, raised_as
 
 EXPORTS: Mapping[str, str] = {"llama_factory": "conversations", "ms_swift": "messages", "ms_swift_inline": "messages"}
 """Layouts that are read back, with their column of messages."""
@@ -57,10 +57,8 @@ def find_conversations(path: Path, mapping: str | None) -> Conversations | None:
     if mapping is not None:
         source = open_source("release", _mapped(path, mapping))
         return Conversations(path.name, source.rows(0), 0, MAX_DIFFERENCE, None, is_escaped=False)
-    try:
+    with raised_as(lambda error: UserError(f"{path / MARKER} cannot be read: {error}"), ValueError):
         facts = read_marker(path)
-    except ValueError as error:
-        raise UserError(f"{path / MARKER} cannot be read: {error}") from error
     if "layout" not in facts:
         return None
     if facts["layout"] not in EXPORTS:

@@ -20,6 +20,7 @@ from darkroom.pipelines.storage.images import ImageMissing, ImageStore
 from darkroom.pipelines.storage.row_files import KeyedSpill
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.verification.case import Case
+from darkroom.sandbox.errors import raised_as
 
 R = TypeVar("R")
 _FORCED, _FORBIDDEN = "forced", "forbidden"
@@ -94,10 +95,8 @@ class RowImages(ImageStore):
             return data
         if self._behind is None:
             raise NotKnown("an image that the dataset does not hold")
-        try:
+        with raised_as(lambda error: NotKnown("an image that the dataset does not hold"), ImageMissing):
             return self._behind.read(sha256)
-        except ImageMissing as error:
-            raise NotKnown("an image that the dataset does not hold") from error
 
 
 def trajectory_of(row: Row) -> records.Trajectory:

@@ -33,7 +33,7 @@ from pydantic import BaseModel
 from darkroom.pipelines.records.answers import compatible
 from darkroom.pipelines.records.digest import digest, digest_bytes
 from darkroom.pipelines.storage.user_files import config_errors
-from darkroom.sandbox.errors import UserError
+from darkroom.sandbox.errors import UserError, raised_as
 
 _FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n(.*)\Z", re.DOTALL)
 _PART = re.compile(r"^# (system|user)$", re.MULTILINE)
@@ -69,29 +69,23 @@ class Prompt:
         if values.keys() != self.slots:
             missing, unknown = self.slots - values.keys(), values.keys() - self.slots
             raise UserError(f"prompt {self.name}: slots missing {sorted(missing)}, unknown {sorted(unknown)}")
-        try:
+        with raised_as(lambda error: UserError(f"prompt {self.name}: {error}"), jinja2.UndefinedError):
             return _template(self.system).render(values).strip(), _template(self.user).render(values).strip()
-        except jinja2.UndefinedError as error:
-            raise UserError(f"prompt {self.name}: {error}") from error
 
 
 @cache
 def load_prompt(path: Path) -> Prompt:
     """The prompt in a file. Raises ``UserError`` when the file is not one."""
-    try:
+    with raised_as(lambda error: UserError(f"{path} cannot be read: {error}"), OSError, UnicodeDecodeError):
         data = path.read_bytes()
         matched = _FRONT_MATTER.match(data.decode().replace("\r\n", "\n"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read: {error}") from error
     if matched is None:
         raise UserError(f"{path}: expected front matter between two lines of '---'")
     with config_errors(path, UserError, remedy=" (in the front matter)"):
         head = _FrontMatter.model_validate(yaml.safe_load(matched[1]))
     bodies = _bodies(path, matched[2])
-    try:
+    with raised_as(lambda error: UserError(f"{path}: {error.message}"), jinja2.TemplateSyntaxError):
         used = {name for body in bodies.values() for name in jinja2.meta.find_undeclared_variables(_JINJA.parse(body))}
-    except jinja2.TemplateSyntaxError as error:
-        raise UserError(f"{path}: {error.message}") from error
     if undeclared := used - set(head.slots):
         raise UserError(f"{path}: the text uses {sorted(undeclared)}; declare them as slots in the front matter")
     fields = {**head.model_dump(), "slots": frozenset(head.slots), "modes": tuple(head.modes)}

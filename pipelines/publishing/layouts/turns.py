@@ -23,6 +23,7 @@ from darkroom.pipelines.models.messages import ImagePart, Part, Role, Text, join
 from darkroom.pipelines.models.protocols import PROTOCOLS, Protocol
 from darkroom.pipelines.records import ImageRef, LossPolicy, Observation, VideoRef, from_row
 from darkroom.pipelines.records.reject_reasons import Refused, RowError
+from darkroom.sandbox.errors import raised_as
 
 Row = Mapping[str, Any]
 """A row with the columns of ``darkroom.pipelines.publishing.features.TRAJECTORIES``."""
@@ -92,10 +93,8 @@ def question_turns(row: Row, images: tuple[ImageRef, ...]) -> tuple[Turn, ...]:
         raise Unrenderable(Unfit.MALFORMED_ROW, f"{protocol.name} has no mode {row['mode']!r}")
     question = "\n".join([row["question"], *row["choices"]])  # as darkroom.pipelines.models.tasks.question_text has it
     videos = tuple(record_of(VideoRef, ref) for ref in row.get("video_refs") or ())
-    try:
+    with raised_as(lambda error: Unrenderable(Unfit.VIDEOS_UNSUPPORTED, error.evidence), RowError):
         messages = protocol.opening(question, images, videos, mode=row["mode"])
-    except RowError as error:
-        raise Unrenderable(Unfit.VIDEOS_UNSUPPORTED, error.evidence) from error
     return tuple(Turn(message.role, message.parts) for message in messages)
 
 
@@ -123,14 +122,12 @@ def _rollout(row: Row) -> list[Turn]:
     protocol, rounds = protocol_of(row), row["rounds"]
     start = first_trained(len(rounds), row["loss_policy"])
     rollout: list[Turn] = []
-    try:
+    with raised_as(lambda error: Unrenderable(Unfit.MALFORMED_TURN, error.evidence), RowError):
         for index, turn in enumerate(rounds):
             written = protocol.write_round(turn["thought"], turn["code"], first=index == 0)
             rollout.append(Turn("assistant", (Text(written),), trained=index >= start))
             rollout.append(Turn("user", tuple(protocol.wrap(_observation(turn, row)))))
         answer = protocol.write_answer(row["final_thought"], row["answer"], first=not rounds)
-    except RowError as error:
-        raise Unrenderable(Unfit.MALFORMED_TURN, error.evidence) from error
     return [*rollout, Turn("assistant", (Text(answer),), trained=True)]
 
 

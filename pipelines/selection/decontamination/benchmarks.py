@@ -34,7 +34,7 @@ from darkroom.pipelines.sources.catalog import open_source
 from darkroom.pipelines.sources.source_config import SourceConfig
 from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.user_files import config_errors
-from darkroom.sandbox.errors import UserError
+from darkroom.sandbox.errors import UserError, raised_as
 
 ContaminationKind = Literal["question", "phrase", "image", "near_image", "image_part"]
 """The same short question; shared runs of words; the same bytes; the same image, changed; a part of one in another."""
@@ -167,10 +167,8 @@ class Benchmark:
         if isinstance(self.config, FolderConfig):
             files = [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in self._files()]
             return digest([self.name, files])
-        try:
+        with raised_as(self._error, SourceError):
             return open_source(self.name, _answerless(self.config)).fingerprint
-        except SourceError as error:
-            raise self._error(error) from error
 
     def rows(self) -> Iterator[SourceRow | BadRow]:
         """The rows, in order. Raises ``DecontaminationError`` that names the benchmark and the file."""

@@ -20,6 +20,7 @@ from darkroom.pipelines.storage.database import LedgerUnavailable
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.settings import setting
 from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.sandbox.errors import raised_as
 from darkroom.train.rl.judging.judges import Judges
 from darkroom.train.rl.settings import Rubric
 from darkroom.train.runs import TrainError
@@ -91,10 +92,8 @@ def open_judge(settings: JudgeSettings, home: Path | None = None) -> OpenJudge:
     ledger cannot be opened; ``judges.check_judge`` asks if the judge answers."""
     home_variable = {} if home is None else {"DARKROOM_HOME": str(home)}
     workspace = Workspace.from_environment({**os.environ, **home_variable})
-    try:
+    with raised_as(lambda error: TrainError(f"votes cannot be put on record: {error}"), LedgerUnavailable):
         return OpenJudge(settings, workspace)
-    except LedgerUnavailable as error:
-        raise TrainError(f"votes cannot be put on record: {error}") from error
 
 
 def judges_of(url: str, model: str, *, n_votes: int | None = None, rubric: Rubric) -> tuple[Judges, str]:
