@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from contextlib import suppress
 
 _COLLECTS = gc.isenabled()
 # what is loaded stays: looking through it for garbage would be a fifth of the time
@@ -83,10 +84,9 @@ ALL = Options()
 
 
 def _pre_annotates(workspace: Workspace) -> bool:
-    try:
+    with suppress(AnnotationError):
         return Campaign.load(workspace.annotation).pre_annotate != "no"
-    except AnnotationError:
-        return True  # the graph loads; whoever materialises them reads what is wrong with the file
+    return True  # the graph loads; whoever materialises them reads what is wrong with the file
 
 
 def definitions(options: Options = ALL) -> dg.Definitions:

@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import re
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
@@ -74,10 +75,9 @@ def importable_modules(added: tuple[str, ...]) -> tuple[list[str], list[str]]:
 
 
 def _installed(name: str) -> Distribution | None:
-    try:
+    with suppress(PackageNotFoundError, ValueError):
         return distribution(name)
-    except (PackageNotFoundError, ValueError):
-        return None
+    return None
 
 
 def _modules(name: str) -> list[str]:

@@ -17,6 +17,7 @@ import os
 import shlex
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -177,10 +178,9 @@ def current_step(server: ServerInfo) -> str:
 
 
 def is_ready(server: ServerInfo) -> bool:
-    try:
+    with suppress(httpx2.HTTPError):
         return httpx2.get(f"{server.url}/health", timeout=10, trust_env=False).status_code == 200
-    except httpx2.HTTPError:
-        return False
+    return False
 
 
 def log_tail(server: ServerInfo) -> str:

@@ -10,6 +10,7 @@ import io
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
@@ -126,10 +127,9 @@ def active_seconds(events: Iterable[AnnotationEvent]) -> float:
 
 def _timestamp(at: str) -> float | None:
     """Seconds since 1970; None for an invalid time."""
-    try:
+    with suppress(ValueError):
         return datetime.fromisoformat(at).timestamp()
-    except ValueError:
-        return None
+    return None
 
 
 def _role(by_round: Mapping[str, int], has_caught: bool) -> str:

@@ -11,6 +11,7 @@ import json
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from darkroom.pipelines.records.geometry import Box, box_from_corners
@@ -43,10 +44,9 @@ def literal(text: str) -> Any:
     tree = parsed(text)
     if tree is None or len(tree.body) != 1 or not isinstance(tree.body[0], ast.Expr):
         return None
-    try:
+    with suppress(ValueError, TypeError, RecursionError, MemoryError):  # TypeError: a list as a key
         return ast.literal_eval(tree.body[0].value)
-    except (ValueError, TypeError, RecursionError, MemoryError):  # TypeError: a list as a key
-        return None
+    return None
 
 
 def literal_boxes(code: str) -> list[Box]:
@@ -71,10 +71,9 @@ def box_sides(node: ast.AST) -> Sequence[ast.expr]:
 
 def _box(nodes: Sequence[ast.expr]) -> Box | None:
     values = [value for node in nodes if (value := _number(node)) is not None]
-    try:
+    with suppress(ValueError):
         return box_from_corners(values) if len(values) == len(nodes) == 4 else None
-    except ValueError:
-        return None
+    return None
 
 
 def _number(node: ast.expr) -> float | None:

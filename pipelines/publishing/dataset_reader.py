@@ -8,6 +8,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
@@ -84,10 +85,9 @@ def dataset_files(folder: P, *, split: str | None = None, nested: bool = False) 
 
 def marker_facts(folder: StorePath) -> dict[str, Any]:
     """Read the marker of a dataset or an export; empty if it is missing or broken: the folder is incomplete."""
-    try:
+    with suppress(ValueError):
         return read_marker(folder)
-    except ValueError:
-        return {}
+    return {}
 
 
 def read_marker(folder: StorePath) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,10 +108,9 @@ def reviews_key(family: str) -> TableKey:
 
 def read_reviews(tables: Tables, family: str) -> list[Review]:
     """The family's reviews; empty without any."""
-    try:
+    with suppress(TableMissing):
         return tables.read(reviews_key(family), Review)
-    except TableMissing:
-        return []
+    return []
 
 
 def review_checks(reviews: Iterable[Review]) -> Mapping[str, Check]:

@@ -14,6 +14,7 @@ upper left: then the frame must be stated. So it must where they fill an upper l
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, cast, get_args
 
@@ -152,10 +153,9 @@ def _numbers(value: Any, n: int = 4) -> Sides | None:
 
 def _number(value: Any) -> Any:
     """A field's number; XML has it as text."""
-    try:
+    with suppress(ValueError):
         return float(value) if isinstance(value, str) else value
-    except ValueError:
-        return None
+    return None
 
 
 class BoxRow(NamedTuple):

@@ -109,18 +109,16 @@ def has_file(path: StorePath) -> bool:
     name, too, by a listing, which costs ten times as much."""
     if isinstance(path, Path):
         return path.is_file()
-    try:
+    with suppress(FileNotFoundError):
         return bool(path.fs.cat_file(path.path, start=0, end=1))
-    except FileNotFoundError:
-        return False
+    return False
 
 
 def content(path: StorePath) -> bytes | None:
     """Bytes of a small file; None where there is none. In a store it is one request."""
-    try:
+    with suppress(FileNotFoundError):
         return path.read_bytes() if isinstance(path, Path) else read_at_once(path.fs, path.path)
-    except FileNotFoundError:
-        return None
+    return None
 
 
 @contextmanager

@@ -10,7 +10,7 @@ OpenTelemetry's own. Attributes are names and numbers, of an error its type: no 
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
@@ -64,7 +64,6 @@ def _tracer() -> Any:
 
 
 def _is_installed() -> bool:
-    try:
+    with suppress(ModuleNotFoundError):
         return find_spec(_EXPORTER) is not None
-    except ModuleNotFoundError:
-        return False
+    return False

@@ -181,10 +181,9 @@ class _Numbers:
         values = self.all(operands)
         if function is None or not values:
             return None
-        try:
+        with suppress(ZeroDivisionError, OverflowError, TypeError, ValueError):
             return float(function(*values))
-        except (ZeroDivisionError, OverflowError, TypeError, ValueError):
-            return None
+        return None
 
     def _several(self, node: ast.expr, n: int) -> Sequence[float | None]:
         """``100, 60`` or ``image.size`` or ``array.shape[:2]``."""

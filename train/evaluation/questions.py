@@ -3,6 +3,7 @@ same images, text and choices are one ``group`` (HR-Bench rotates choices): only
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -155,10 +156,9 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _grader(sample: Sample) -> Grader | None:
-    try:
+    with suppress(RowError):
         return grader_of(sample)
-    except RowError:
-        return None  # no rule of its own: the first that can parse the answer
+    return None  # no rule of its own: the first that can parse the answer
 
 
 def _files(folder: Path, split: str) -> list[Path]:

@@ -10,6 +10,7 @@ a judge (``judged``, ``share``; ``train/rl/judging/judges.py``).
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from fractions import Fraction
 
 from darkroom.pipelines.records import Sample
@@ -167,10 +168,9 @@ def _value(text: str) -> Fraction | None:
 def _decimal(text: str) -> Fraction | None:
     """A number as ChartQA's answers have it; a percentage is a hundredth."""
     plain = bare(text).replace(",", "").lstrip("$€£").strip()
-    try:  # infinities are no fraction
+    with suppress(ValueError):  # infinities are no fraction
         return Fraction(str(float(plain.removesuffix("%")))) / (100 if plain.endswith("%") else 1)
-    except ValueError:
-        return None
+    return None
 
 
 def _integers(text: str) -> list[int]:

@@ -15,6 +15,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
@@ -175,10 +176,9 @@ def built(row: LazyRow) -> SourceRow | BadRow:
 
 def installed(package: str) -> str:
     """The version of a package whose files or code determine the rows' bytes."""
-    try:
+    with suppress(PackageNotFoundError):
         return version(package)
-    except PackageNotFoundError:
-        return "missing"
+    return "missing"
 
 
 def lettered(right: str, wrong: Sequence[str], *, place: int, rng: Random) -> Choices:

@@ -95,10 +95,9 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     text = headers.get("retry-after")
     if (seconds := _number(text)) is not None or text is None:
         return seconds
-    try:
+    with suppress(ValueError):  # neither a number nor a date
         return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
-    except ValueError:  # neither a number nor a date
-        return None
+    return None
 
 
 def _number(text: str | None) -> float | None:
