@@ -165,8 +165,7 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
         self, project_id: int, watermark: str, *, n_excluded: int, last_annotation: int = 0
     ) -> Iterator[ChangedTask]:
         filters = {"project": project_id, "since": watermark, "annotation": last_annotation, "minimum": n_excluded}
-        for row in self._pages("changes", 0, **filters):
-            yield ChangedTask(row["id"], row["annotations"])
+        return (ChangedTask(row["id"], row["annotations"]) for row in self._pages("changes", 0, **filters))
 
     def _pages(self, route: str, after: int | None, **filters: Any) -> Iterator[dict[str, Any]]:
         while after is not None:

@@ -178,6 +178,4 @@ def _facts(facts: Mapping[str, Any]) -> Table:
 
 def _titled(title: str, *parts: RenderableType) -> Iterator[RenderableType]:
     yield Text(f"\n{title}", style="bold")
-    for part in parts:
-        if not isinstance(part, Text) or part.plain:
-            yield Padding(part, (0, 0, 0, 2))
+    yield from (Padding(part, (0, 0, 0, 2)) for part in parts if not isinstance(part, Text) or part.plain)

@@ -73,8 +73,8 @@ def _recorded_calls(ledger: Ledger, seeds: Mapping[int, str], keys: Mapping[str,
 def _policy_seeds(row: Mapping[str, Any], sample_id: str, family: str, trajectory_id: str) -> Iterator[tuple[int, str]]:
     """The seeds of turns, plan, judges' votes and answers without aid, each with what it is for."""
     seed = (row.get("provenance") or {}).get("seed", seed_from(family, sample_id))
-    for n in range(len(row.get("rounds") or ()) + _TURNS_AHEAD):
-        yield seed_from(seed, n), f"turn {n + 1}"
+    n_turns = len(row.get("rounds") or ()) + _TURNS_AHEAD
+    yield from ((seed_from(seed, n), f"turn {n + 1}") for n in range(n_turns))
     recipe = load_recipes().get(family)
     if recipe is not None and recipe.plan is not None:
         plan = recipe.plan.prompt.name
@@ -85,12 +85,10 @@ def _policy_seeds(row: Mapping[str, Any], sample_id: str, family: str, trajector
     # judges' questions are named after their check or their prompt
     names = {check["name"] for check in checks} | {path.stem for path in Path(prompts.__file__).parent.glob("*.md")}
     for name in names | {name.removeprefix("judge_") for name in names}:
-        for n in range(_MOST_VOTES):
-            yield judge_seed(name, trajectory_id) + n, f"{name}, vote {n + 1}"
+        yield from ((judge_seed(name, trajectory_id) + n, f"{name}, vote {n + 1}") for n in range(_MOST_VOTES))
     n_answers = max((check.get("n_trials", 0) for check in checks), default=0)
     for view in VIEWS:
-        for n in range(n_answers):
-            yield answer_seed(view, sample_id) + n, f"answer {n + 1}, {view}"
+        yield from ((answer_seed(view, sample_id) + n, f"answer {n + 1}, {view}") for n in range(n_answers))
 
 
 def _code_keys(row: Mapping[str, Any], sample: Mapping[str, Any]) -> dict[str, str]:

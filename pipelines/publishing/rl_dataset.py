@@ -105,9 +105,7 @@ class RlDataset(Publication[RLRow, RlFacts]):
                 annotated = _annotated(sample)
                 yield position, sample if isinstance(annotated, RowError) else annotated
         public = (row for shard in self._shards for row in public_rows(shard))
-        for position, row in enumerate(public, len(self.annotated)):
-            if mask[position]:
-                yield position, row
+        yield from ((place, row) for place, row in enumerate(public, len(self.annotated)) if mask[place])
 
     def identify(self, row: RLRow | Sample) -> Mapping[str, str]:
         sample = row if isinstance(row, Sample) else row.sample

@@ -10,7 +10,7 @@ calls in flight don't wait for hundreds of commits, and the event loop waits for
 
 import asyncio
 import typing
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -140,7 +140,8 @@ class Ledger(CallTable):
         keys = [call_key(kind, request) for request in requests]
         line = self._line()
         async with self._held(keys):
-            waits, calls = _waits(), dict[int, CachedCall]()
+            waits = (min(FIRST_WAIT_SECONDS * 2**n, LONGEST_WAIT_SECONDS) for n in count())
+            calls = dict[int, CachedCall]()
             while missing := [index for index in range(len(keys)) if index not in calls]:
                 claimed = await self._claim_shielded(line, [keys[index] for index in missing])
                 answers = dict(zip(missing, claimed, strict=True))
@@ -219,10 +220,6 @@ def _in_one(answer: Callable[[Sequence[Q]], Sequence[A]]) -> Callable[[Sequence[
         return [list(islice(answers, len(part))) for part in batch]
 
     return answer_all
-
-
-def _waits() -> Iterator[float]:
-    return (min(FIRST_WAIT_SECONDS * 2**n, LONGEST_WAIT_SECONDS) for n in count())
 
 
 def call_key(kind: str, request: Mapping[str, Any]) -> str:

@@ -142,17 +142,12 @@ def _of_benchmark(sample: Sample, config: BenchmarkConfig) -> Question:
     scoring = "grader" if sample.choices else config.scoring_by_category.get(sample.category, config.scoring)
     own_rules = {"anls": None, "judged": Grader("judged")}
     grader = own_rules[scoring] if scoring in own_rules else _grader(sample)
-    right = tuple(map(str, _listed(accepted))) or (sample.answer,)
+    listed = list_in(accepted)  # a text may spell a list
+    if listed is None:
+        listed = [] if accepted is None else [accepted]
+    right = tuple(map(str, listed)) or (sample.answer,)
     cycle, variants = ("" if value is None else str(value) for value in (cycle, variants))
     return Question(sample.source, sample, grader, scoring, right, cycle, variants, config.figures or "")
-
-
-def _listed(value: Any) -> list[Any]:
-    """Accepted answers as a list; a text may spell one."""
-    several = list_in(value)
-    if several is None:
-        return [] if value is None else [value]
-    return several
 
 
 def _grader(sample: Sample) -> Grader | None:

@@ -174,8 +174,7 @@ class Benchmark:
         """The rows, in order. Raises ``DecontaminationError`` that names the benchmark and the file."""
         if isinstance(self.config, FolderConfig):
             folder = Path(self.config.path)
-            for path in self._files():
-                yield _image(path, str(path.relative_to(folder)))
+            yield from (_image(path, str(path.relative_to(folder))) for path in self._files())
             return
         try:
             source = open_source(self.name, _answerless(self.config))
