@@ -12,7 +12,7 @@ from cattrs import BaseValidationError
 
 from darkroom import sandbox
 from darkroom.pipelines.inspection.audit.conversations import Conversations, execute_rounds, find_conversations, row_of
-from darkroom.pipelines.inspection.audit.findings import AuditFinding, AuditReport, DatasetTotals, shortened
+from darkroom.pipelines.inspection.audit.findings import AuditFinding, AuditReport, DatasetTotals
 from darkroom.pipelines.inspection.audit.row_checks import recount, regrade, remeasure, stated_counts, stored_failures
 from darkroom.pipelines.inspection.audit.row_records import KnownTruth, NotKnown, Row, case_of, changed_images
 from darkroom.pipelines.publishing import dataset_reader as reader
@@ -151,15 +151,14 @@ class _FolderAudit:
         happened = self.manifest.take(split.name, row_id, row)
         report.checked["manifest"] += 1
         if happened:
-            reason = "its columns are not those that were shipped"
-            report.add([AuditFinding(f"{happened} row", self._folder.name, row_id, reason)])
+            report.find(f"{happened} row", self._folder.name, row_id, "its columns are not those that were shipped")
         report.date("shipped" if happened else "made")
 
     def findings(self, *, is_whole: bool = True) -> AuditReport:
         """Compare the manifest itself, and where the folder ``is_whole`` its files, and the rows that were not read."""
         report, name = AuditReport(), self._folder.name
         if self._problem:
-            report.add([AuditFinding("manifest", name, "", self._problem)])
+            report.find("manifest", name, "", self._problem)
         elif self.manifest is None:
             report.notes.append(f"{name}: no {MANIFEST}, so that a change since shipping is found by its contents only")
         if self.manifest is not None:
@@ -168,7 +167,7 @@ class _FolderAudit:
             missing = self.manifest.missing()
             report.add(AuditFinding("missing row", name, row_id, "it was shipped") for row_id in missing)
             for file, happened in self.manifest.changed_files(self._folder):
-                report.add([AuditFinding(f"{happened} file", name, file, "it is not as it was shipped")])
+                report.find(f"{happened} file", name, file, "it is not as it was shipped")
         report.date("shipped")
         return report
 
@@ -183,20 +182,18 @@ class _RowAudit:
 
     def __call__(self, pair: tuple[_Split, Row]) -> tuple[Row, AuditReport]:
         split, row = pair
-        report, dataset = AuditReport(n_rows=1), split.folder.name
+        report, dataset, row_id = AuditReport(n_rows=1), split.folder.name, str(row.get(reader.KEYS[split.kind]))
         try:
             if "checks" in self.parts:
                 report.checked["bytes of images"] += 1
                 for place in changed_images(row):
-                    reason = f"image {place} is not the one of its digest"
-                    report.add([AuditFinding("changed image", dataset, str(row.get(reader.KEYS[split.kind])), reason)])
+                    report.find("changed image", dataset, row_id, f"image {place} is not the one of its digest")
             if split.kind == "prompts":
                 self._prompt(row, dataset, report)
             else:
                 self._trajectory(row, dataset, report)
         except (BaseValidationError, AttributeError, KeyError, TypeError, ValueError) as error:
-            reason = shortened(f"{type(error).__name__}: {error}")
-            report.add([AuditFinding("malformed row", dataset, str(row.get(reader.KEYS[split.kind])), reason)])
+            report.find("malformed row", dataset, row_id, f"{type(error).__name__}: {error}")
             report.is_whole = False
         return row, report
 
@@ -231,7 +228,7 @@ def _replay(row: Row, dataset: str, execute: Execute, report: AuditReport) -> No
     report.n_images = sum(len(turn["observation"]["images"]) for turn in row["rounds"])
     for difference in differences:
         kind, reason = f"replay: {difference.what}", f"stored {difference.recorded!r}, now {difference.replayed!r}"
-        report.add([AuditFinding(kind, dataset, row["trajectory_id"], shortened(reason), difference.round)])
+        report.find(kind, dataset, row["trajectory_id"], reason, difference.round)
 
 
 def _remeasure(row: Row, dataset: str, truth: KnownTruth | None, report: AuditReport) -> None:
@@ -263,7 +260,7 @@ def _audit_conversation(
     """The code is executed for ``checks``, too, which read whether it ran."""
     report, dataset = AuditReport(n_rows=1), conversations.name
     if isinstance(source, BadRow):
-        report.add([AuditFinding(f"unreadable: {source.reason}", dataset, source.row, shortened(source.evidence))])
+        report.find(f"unreadable: {source.reason}", dataset, source.row, source.evidence)
         return report
     row = row_of(source, is_escaped=conversations.is_escaped)
     report.n_rounds = len(row["rounds"])
@@ -275,14 +272,13 @@ def _audit_conversation(
     except sandbox.SandboxUnavailable:
         raise
     except sandbox.SandboxError as error:
-        reason = shortened(f"{type(error).__name__}: {error}")
-        report.add([AuditFinding("replay: session", dataset, source.row, reason)])
+        report.find("replay: session", dataset, source.row, f"{type(error).__name__}: {error}")
         return report
     report.n_executed, report.n_images = report.n_rounds, len(row["images"]) - row["n_question_images"]
     if "replay" in parts:
         report.n_replayed, report.n_same = 1, int(not differences)
         for number, difference in differences:
-            report.add([AuditFinding("replay", dataset, source.row, shortened(difference), number)])
+            report.find("replay", dataset, source.row, difference, number)
     if "checks" in parts:
         _remeasure(row, dataset, None, report)
     return report

@@ -82,6 +82,10 @@ class AuditReport:
             if len(self.findings) < MAX_FINDINGS:
                 self.findings.append(finding)
 
+    def find(self, kind: str, dataset: str, row: str, reason: str, round: int = 0) -> None:
+        """Add one finding, its reason shortened."""
+        self.add([AuditFinding(kind, dataset, row, shortened(reason), round)])
+
     def date(self, since: Since) -> None:
         """Say of all findings when they came about."""
         self.findings = [replace(finding, since=since) for finding in self.findings]
