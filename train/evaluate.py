@@ -153,9 +153,8 @@ def _pairs(values: Sequence[str]) -> tuple[tuple[str, Path], ...]:
     """Read ``vstar_bench=PATH`` as name and path."""
     pairs = [value.partition("=") for value in values]
     if wrong := [name for name, _, path in pairs if not name or not path]:
-        raise TrainError(
-            f"a benchmark is given as NAME=PATH, like vstar_bench=downloads/vstar_bench; found {wrong[0]!r}"
-        )
+        expected = "a benchmark is given as NAME=PATH, like vstar_bench=downloads/vstar_bench"
+        raise TrainError(f"{expected}; found {wrong[0]!r}")
     return tuple((name, Path(path)) for name, _, path in pairs)
 
 

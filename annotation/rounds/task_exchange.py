@@ -143,9 +143,8 @@ class TaskExchange:
         project = self._project(round)
         task_ids = self.server.import_tasks(project.project_id, [task.task for task in pending])
         if len(task_ids) != len(pending):
-            raise AnnotationError(
-                f"{len(pending)} tasks were sent to project {project.project_id}, {len(task_ids)} arrived; sync again"
-            )
+            sent = f"{len(pending)} tasks were sent to project {project.project_id}"
+            raise AnnotationError(f"{sent}, {len(task_ids)} arrived; sync again")
         keys = [task.task["data"]["key"] for task in pending]
         data = {key: digest(task.task["data"]) for key, task in zip(keys, pending, strict=True)}
         self.journal.add_tasks(project.project_id, zip(keys, task_ids, strict=True), data=data)

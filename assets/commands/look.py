@@ -89,9 +89,8 @@ def ui(
     print_line(str(folder))
     if prepare:
         return
-    signal.signal(
-        signal.SIGINT, signal.SIG_DFL
-    )  # a background job ignores it, and so Dagster would both it and SIGTERM
+    # a background job ignores it, and so Dagster would both it and SIGTERM
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     # the warning is that Dagster's other command line, which wants a project's folder, comes in its place
     dagster = [sys.executable, "-W", "ignore::FutureWarning", "-m", "dagster", "dev", "-w", WORKSPACE]
     os.execve(sys.executable, [*dagster, "--host", host, "--port", str(port)], dagster_environment())

@@ -151,9 +151,8 @@ def check(
         else:
             _print_check(checked, page)
         if not checked.samples:
-            raise SourceError(
-                f"none of the first {checked.n_rows} rows of {name} becomes a sample: correct its mapping"
-            )
+            found = f"none of the first {checked.n_rows} rows of {name} becomes a sample"
+            raise SourceError(f"{found}: correct its mapping")
 
 
 def _opened(

@@ -122,9 +122,8 @@ def open_instance() -> dg.DagsterInstance:
         with one_at_a_time(home / _LOCK), _one_line_of_retries():
             return dg.DagsterInstance.from_config(str(home))
     except ImportError as error:
-        raise UserError(
-            f"dagster.yaml needs a package that is missing ({error}): pip install 'darkroom-toolkit[postgres]'"
-        ) from error
+        mend = "pip install 'darkroom-toolkit[postgres]'"
+        raise UserError(f"dagster.yaml needs a package that is missing ({error}): {mend}") from error
     except _UNAVAILABLE as error:
         raise UserError(_repair(home, error)) from error
 

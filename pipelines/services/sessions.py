@@ -262,9 +262,8 @@ async def _set_up(session: sandbox.Session, task: OpenRequest) -> list[Size]:
     sides = "side for number in range({}) for side in Image.open(globals()[f'image_path_{{number}}']).size"
     for program in (setup, f"print(*({sides.format(len(task.images))}))"):
         if not (observation := await _ran(session, program)).ok:
-            raise sandbox.SandboxError(
-                f"the setup of {task.protocol}: {observation.status}: {observation.error or observation.text}"
-            )
+            why = observation.error or observation.text
+            raise sandbox.SandboxError(f"the setup of {task.protocol}: {observation.status}: {why}")
     numbers = list(map(int, observation.text.split()))
     return list(zip(numbers[::2], numbers[1::2], strict=True))
 

@@ -19,6 +19,7 @@ import pybase64
 from darkroom.pipelines.records.reject_reasons import Reason, RowError, storable
 from darkroom.pipelines.sources.columns import BESIDE, alternatives, filled, list_in, object_in, value_at
 from darkroom.pipelines.storage.media_validation import MAX_VIDEO_BYTES, too_long
+from darkroom.sandbox.errors import raised_as
 
 _ARCHIVES = ("zip://", "hf://")
 """URLs of ``datasets`` for files in an archive or on the hub."""
@@ -178,10 +179,8 @@ def _decoded(text: str, problem: str, kind: MediaKind) -> bytes:
     if safe != text or text[-1:].isspace() or "\n" in text:
         safe = "".join(safe.split())
         safe += "=" * (-len(safe) % 4)
-    try:
+    with raised_as(lambda error: RowError(kind.unreadable, f"{problem}: {error}"), ValueError):  # binascii.Error is one
         return pybase64.b64decode(safe, validate=True)
-    except ValueError as error:  # binascii.Error is one
-        raise RowError(kind.unreadable, f"{problem}: {error}") from error
 
 
 def _bytes(path: bytes | Path, kind: MediaKind) -> bytes:

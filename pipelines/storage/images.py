@@ -198,9 +198,8 @@ class ImageStore:
             with storage_errors(self.url):
                 data = read_at_once(self._fs, path)
         except FileNotFoundError as error:
-            raise ImageMissing(
-                f"{path} is not in the image store; restore it, or delete its rows' table to take the source in again"
-            ) from error
+            mend = "restore it, or delete its rows' table to take the source in again"
+            raise ImageMissing(f"{path} is not in the image store; {mend}") from error
         if digest_bytes(data) != sha256:
             raise ImageMissing(f"{path} was changed: its bytes no longer have the digest of its name; delete it")
         if self._cache is not None:

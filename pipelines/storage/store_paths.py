@@ -29,6 +29,7 @@ from darkroom.pipelines.storage.storage_errors import (
     replaced_while_read,
     storage_errors,
 )
+from darkroom.sandbox.errors import raised_as
 
 # Google's client logs tracebacks of what it raises, and a line per request where it may not ask for a bucket's kind
 logging.getLogger("gcsfs").setLevel(logging.CRITICAL)
@@ -84,10 +85,8 @@ def reach(where: StorePath) -> None:
 
 
 def _reach_bucket(where: UPath) -> None:
-    try:
+    with raised_as(lambda error: no_bucket(str(where)), FileNotFoundError):  # Google's and Azure's clients say no more
         where.fs.ls(f"{where.path.strip('/').split('/')[0]}/", detail=False)
-    except FileNotFoundError as error:  # Google's and Azure's clients say no more
-        raise no_bucket(str(where)) from error
     if has_file(where / uuid4().hex):  # a web server, such as a store's console, has a page for every name
         raise no_store(str(where))
 

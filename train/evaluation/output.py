@@ -164,11 +164,8 @@ def _row(scored: ScoredRollout, findings: Findings) -> RolloutRow:
     sample, error = scored.question.sample, scored.rollout.error
     return RolloutRow(
         benchmark=scored.question.benchmark,
-        category=sample.category,
         cycle=scored.question.cycle,
         number=scored.number,
-        question=sample.question,
-        choices=sample.choices,
         gold=sample.answer,
         right=scored.score.right,
         score=scored.score.value,
@@ -177,6 +174,7 @@ def _row(scored: ScoredRollout, findings: Findings) -> RolloutRow:
         fault_evidence=None if error is None else error.evidence,
         tools=tuple(tuple(sorted(map(str, kinds))) for kinds in tools_by_round(scored)),
         seen=tuple(_seen(scored, observed, findings) for observed in scored.seen),
+        **{name: getattr(sample, name) for name in ("category", "question", "choices")},
     )
 
 

@@ -154,10 +154,9 @@ def task_of(question: Question, number: int, evaluated: EvaluatedPolicy) -> Task
     parts = [FAMILY, sample.sample_id, protocol.name, prepared.mode, identity, evaluated.max_rounds, seed]
     name = digest([*parts, *(frame.sha256 for frame in frames), *wordings])
     words = wording or protocol
-    try:
+    # a row's own mode, which the prompt does not have
+    with raised_as(lambda error: RowError(Reason.NOT_APPLICABLE, str(error)), ValueError):
         opening = words.opening(question_text(sample), prepared.images, sample.videos, mode=prepared.mode)
-    except ValueError as error:  # a row's own mode, which the prompt does not have
-        raise RowError(Reason.NOT_APPLICABLE, str(error)) from error
     images, hint, mode = prepared.images, prepared.hint, prepared.mode
     return Task(name, FAMILY, sample, images=images, hint=hint, opening=opening, seed=seed, mode=mode)
 

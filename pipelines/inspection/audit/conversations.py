@@ -85,8 +85,7 @@ def row_of(source: SourceRow, *, is_escaped: bool) -> dict[str, Any]:
     assert isinstance(last, ParsedTurn)
     facts = dict.fromkeys(("policy", "model", "revision", "sampling", "prompt_digest", "code_version"), "")
     return {
-        "trajectory_id": source.row,
-        "sample_id": source.row,
+        **dict.fromkeys(("trajectory_id", "sample_id", "source_row"), source.row),
         "protocol": protocol.name,
         "images": [{"bytes": data} for data in source.images],
         "image_refs": [to_row(ref) for ref in refs],
@@ -99,10 +98,7 @@ def row_of(source: SourceRow, *, is_escaped: bool) -> dict[str, Any]:
         "checks": [],
         "provenance": facts | {"sandbox_digest": "", "seed": 0},
         "choices": list(source.choices),
-        "source_row": source.row,
-        "question": source.question,
-        "category": source.category,
-        "license": source.license,
+        **{name: getattr(source, name) for name in ("question", "category", "license")},
         "family": "",
         "source": "",
     }

@@ -289,9 +289,8 @@ class OpenAIPolicy:
             if listed and not any(is_same_model(at.model, name) for name in listed):
                 _warn(f"{at.base_url} lists no model {at.model!r}, but {', '.join(map(repr, listed[:20]))[:200]}")
         except NoAnswer as error:
-            raise PolicyUnavailable(
-                f"nothing answers at {at.base_url} ({error}). Start the server there, or {self.another}"
-            ) from error
+            mend = f"Start the server there, or {self.another}"
+            raise PolicyUnavailable(f"nothing answers at {at.base_url} ({error}). {mend}") from error
         except StatusError as error:  # it answers; not every server lists its models (`transformers serve` does not)
             if error.status in REJECTED_KEY:
                 wrong = f"{at.base_url} refused the key in {at.key_variable} ({error.status}); set a valid one"

@@ -103,11 +103,8 @@ def _content(turn: Turn) -> list[dict[str, Any]]:
 
 
 def _template(facts: ExportFacts) -> dict[str, str]:
-    source = TEMPLATE.read_text()
-    return {
-        "chat_template.jinja": chat_template(source, "qwen2_5_vl"),
-        "chat_template_qwen3_vl.jinja": chat_template(source, "qwen3_vl"),
-    }
+    types = {"chat_template.jinja": "qwen2_5_vl", "chat_template_qwen3_vl.jinja": "qwen3_vl"}
+    return {name: chat_template(TEMPLATE.read_text(), model_type) for name, model_type in types.items()}
 
 
 TRL_TURNS = Layout(

@@ -176,12 +176,10 @@ class Benchmark:
             folder = Path(self.config.path)
             yield from (_image(path, str(path.relative_to(folder))) for path in self._files())
             return
-        try:
+        with raised_as(self._error, SourceError):
             source = open_source(self.name, _answerless(self.config))
             for shard in range(source.n_shards):
                 yield from source.rows(shard)
-        except SourceError as error:
-            raise self._error(error) from error
 
     def _files(self) -> list[Path]:
         if not (folder := Path(self.config.path)).is_dir():

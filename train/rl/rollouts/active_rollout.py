@@ -179,10 +179,8 @@ class ModelInTraining:
         images, transcript = active.environment._shown(observation), active.transcript
         ids = observation_tokens(self._processor, active.protocol.wrap(observation), images, last=transcript.ids[-1])
         if len(transcript.ids) + len(ids) >= self._max_tokens:
-            raise RowError(
-                Reason.TRUNCATED_TURN,
-                f"no room for an observation of {len(ids)} tokens after {len(transcript.ids)} of {self._max_tokens}",
-            )
+            written = f"{len(transcript.ids)} of {self._max_tokens}"
+            raise RowError(Reason.TRUNCATED_TURN, f"no room for an observation of {len(ids)} tokens after {written}")
         transcript.show(ids, images)
 
 
