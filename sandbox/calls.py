@@ -144,7 +144,6 @@ class Meter:
 
     @contextmanager
     def counting(self, name: Literal["running", "waiting"]) -> Iterator[None]:
-        """Count a call as running or waiting, as long as it is."""
         self.count(name)
         try:
             yield

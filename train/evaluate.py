@@ -150,7 +150,6 @@ def _inputs(settings: EvaluationSettings, evaluated: EvaluatedPolicy, question_s
 
 
 def _pairs(values: Sequence[str]) -> tuple[tuple[str, Path], ...]:
-    """Read ``vstar_bench=PATH`` as name and path."""
     pairs = [value.partition("=") for value in values]
     if wrong := [name for name, _, path in pairs if not name or not path]:
         expected = "a benchmark is given as NAME=PATH, like vstar_bench=downloads/vstar_bench"

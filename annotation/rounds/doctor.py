@@ -35,7 +35,6 @@ class RoundReport:
     """Tasks that are locked by people who do not work on them."""
 
     def sentences(self) -> Iterator[str]:
-        """Every difference, and what a repair does about it."""
         project = f"{self.round}, project {self.project.project_id}"
         if self.project_is_missing:
             yield f"{project}: the project is missing; --repair creates it and hands unfinished work out again"

@@ -116,7 +116,6 @@ class RecordTask:
 
 
 def read_tasks(rows: Iterable[Sequence[Any]]) -> list[RecordTask]:
-    """The tasks of one item from the rows of ``Journal.record_tasks``."""
     tasks: dict[str, RecordTask] = {}
     n_columns = len(TaskRequest._fields)
     for key, *columns in rows:

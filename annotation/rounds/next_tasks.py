@@ -139,7 +139,6 @@ def _result(name: str, kind: str, value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def record_shown(fields: RecordFields) -> str:
-    """The record's answer, category and count, in Markdown."""
     titles = {category.name: category.title for category in CATEGORIES}
     count = "" if fields.count is None else f"\n\n**Count:** {fields.count}"
     category = titles.get(fields.category, fields.category)

@@ -165,7 +165,6 @@ class SyncPreview:
 
 
 def preview_sync(journal: Journal, campaign: Campaign, pool: Sequence[PoolImage]) -> SyncPreview:
-    """Preview a sync of the campaign with this ``pool``, without asking the server."""
     preview, campaign = SyncPreview(), campaign.seeded(journal.seed)
     frozen, today = journal.terms(), {round: terms_of(campaign, round) for round in ROUNDS}
 
@@ -184,7 +183,6 @@ def preview_sync(journal: Journal, campaign: Campaign, pool: Sequence[PoolImage]
 
 
 def preview_role(email: str, role: str, people: Iterable[Person], preview: SyncPreview) -> Iterator[str]:
-    """Preview an account's change to this role, which some rounds' open tasks are closed to."""
     team = {person.email: person.role for person in people}
     before = team.get(email)
     if before is None:

@@ -207,7 +207,6 @@ def build_rl_stages(jobs: Jobs, partitions: Sequence[str], *, mix: Mapping[str, 
 
 
 def _train(jobs: Jobs, recipes: Sequence[Recipe]) -> None:
-    """Train on the shipped datasets, if there are any rows."""
     if not any(jobs.n_rows(ASSET, recipe.family) for recipe in recipes):
         jobs.console.print("No trajectory passed its checks, so there is nothing to train on.")
         return

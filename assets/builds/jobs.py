@@ -83,7 +83,6 @@ class Jobs:
             raise AnswersPending(sum(pending.n_rows for pending in self._pending), "; ".join(places))
 
     def run_on_cluster(self, name: str, *, settings: Mapping[str, Any] | None = None) -> None:
-        """Run a job that has no shards on the cluster."""
         self._run_on_cluster(self._definitions.resolve_job_def(name), {"": ShardRun(settings=settings)})
 
     def _run_on_cluster(self, job: dg.JobDefinition, work: Mapping[str, ShardRun]) -> None:

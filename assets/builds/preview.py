@@ -145,7 +145,6 @@ def _seconds(workspace: Workspace) -> float:
 
 
 def _entries(trial: Workspace, recipes: Sequence[Recipe]) -> Iterator[Entry]:
-    """The accepted rows, then the rejects, each with the prompt of its draft."""
     prompts: dict[tuple[str, str], str] = {}
     for recipe in recipes:
         samples = {row.sample_id: row for row in trial.tables.read(TableKey(SAMPLES, recipe.family), Sample)}

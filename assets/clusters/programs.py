@@ -238,7 +238,6 @@ class MessageFile(dg.PipesMessageReader):
         return f"Attempted to read messages from {self._path}."
 
     def read(self) -> None:
-        """Handle the messages that are there."""
         while part := self._file.readline():
             self._line += part
             if part.endswith("\n"):

@@ -33,7 +33,6 @@ def is_lost(health: CheckRunHealthResult) -> bool:
 
 
 def worker_tags(run_id: str) -> dict[str, str]:
-    """The tag of a run that this process works on."""
     return {WORKER_TAG: f"{run_id}/{socket.gethostname()}/{known_process(os.getpid())}"}
 
 

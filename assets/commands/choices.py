@@ -7,7 +7,6 @@ from darkroom.pipelines.publishing.layouts import LAYOUTS, PROMPT_LAYOUTS
 
 
 def layouts(incomplete: str) -> list[str]:
-    """Layouts of trainers."""
     return _beginning([*LAYOUTS, *PROMPT_LAYOUTS], incomplete)
 
 
@@ -19,14 +18,12 @@ def families(incomplete: str) -> list[str]:
 
 
 def judges(incomplete: str) -> list[str]:
-    """Checks that a judge decides."""
     from darkroom.pipelines.generation.judge_calibration import judged_checks
 
     return _beginning(judged_checks(), incomplete)
 
 
 def sources(incomplete: str) -> list[str]:
-    """Sources of the workspace."""
     from darkroom.pipelines.sources.catalog import Catalog
 
     with open_workspace() as workspace:

@@ -77,7 +77,6 @@ def partition_changes(
 
 
 def _wanted(workspace: Workspace, used: Mapping[Use, Sequence[str]]) -> dict[dg.DynamicPartitionsDefinition, list[str]]:
-    """The keys of each set, in the order of the catalog."""
     catalog = Catalog(workspace.sources)
     uses, tables = catalog.uses(), _with_tables(workspace)
     sources = {key: source for key, (source, _) in catalog.partitions().items()}

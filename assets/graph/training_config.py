@@ -132,7 +132,6 @@ def tiny_program(folder: Path, datasets: list[Path], config: BaseModelConfig) ->
 
 
 def sft_program(datasets: list[Path], model: Path, output: Path, config: SftConfig, *, tiny: bool) -> Program:
-    """``python -m darkroom.train.sft``."""
     of_tiny = _TINY["darkroom.train.sft"] if tiny and not config.recipe else {}
     options = _options(config, of_tiny, "families", "datasets")
     # 0 stands for the recipe's value, not for none
@@ -142,7 +141,6 @@ def sft_program(datasets: list[Path], model: Path, output: Path, config: SftConf
 
 
 def grpo_program(dataset: Path, model: Path, output: Path, config: GrpoConfig, *, tiny: bool) -> Program:
-    """``python -m darkroom.train.grpo``."""
     of_tiny = _TINY["darkroom.train.grpo"] if tiny else {}
     options = _options(config, of_tiny, "family", "prompts", "dataset", "method_fields")
     fields = [f"method.{name}={value}" for name, value in config.method_fields.items()]
@@ -153,7 +151,6 @@ def grpo_program(dataset: Path, model: Path, output: Path, config: GrpoConfig, *
 def evaluation_program(
     datasets: list[Path], model: Path, output: Path, config: EvaluationConfig, *, tiny: bool
 ) -> Program:
-    """``python -m darkroom.train.evaluate``."""
     options = _options(config, _TINY["darkroom.train.evaluate"] if tiny else {}, "checkpoint", "datasets", "benchmarks")
     benchmarks = [f"{name}={path}" for name, path in config.benchmarks.items()]
     questions: dict[str, Value] = {"dataset": [str(dataset) for dataset in datasets], "benchmark": benchmarks}

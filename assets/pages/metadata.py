@@ -99,7 +99,6 @@ def texts(facts: Mapping[str, str]) -> Metadata:
 
 
 def rl_stage_metadata(shard: Shard, asset: str) -> Metadata:
-    """The models that an RL stage called, and its figures with a plot."""
     notes = shard.workspace.tables.facts(shard.key(asset)).get("notes", {})
     models = texts({f"asked_{role}": asked(model) for role, model in notes.get("models", {}).items()})
     figures = _RL_FIGURES.get(asset)
@@ -107,7 +106,6 @@ def rl_stage_metadata(shard: Shard, asset: str) -> Metadata:
 
 
 def rl_dataset_metadata(rows: Iterable[RLRow]) -> Metadata:
-    """The RL rows that ship by category, difficulty, grader and source."""
     counts: dict[str, Counter[str]] = {name: Counter() for name in ("category", "difficulty", "grader", "source")}
     for row in rows:
         counts["category"][row.sample.category or "none"] += 1

@@ -102,7 +102,6 @@ class RunLines:
 
 
 def materialization_line(materialization: dg.AssetMaterialization, seconds: float | None) -> str:
-    """The line of one asset: its counts, final metrics and duration."""
     values = {name: value.value for name, value in materialization.metadata.items()}
     counts = [f"{values[name]:>6,} {label}" for name, label in _COUNTS if name in values]
     counts += [f"{values[_NOT_APPLICABLE]:>6,} not applicable"] if values.get(_NOT_APPLICABLE) else []
@@ -121,7 +120,6 @@ class FirstTrajectory:
         self._console, self._workspace, self._then, self._is_over = console, workspace, then, False
 
     def look(self, materialization: dg.AssetMaterialization) -> None:
-        """``materialization``: of any asset."""
         path, partition = materialization.asset_key.path, materialization.partition
         if self._is_over or partition is None or path[-1] != "trajectories":
             return

@@ -37,7 +37,6 @@ def print_plain(text: str) -> None:
 
 
 def open_workspace() -> Workspace:
-    """The workspace of the environment, for a ``with`` block."""
     from darkroom.pipelines.storage.workspace import Workspace
 
     return Workspace.from_environment()

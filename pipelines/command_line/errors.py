@@ -115,7 +115,6 @@ def errors_as_messages(*, with_traceback: bool = False) -> Iterator[None]:
 
 
 def describe(error: Exception) -> tuple[str, int]:
-    """Message of an error for users, and its exit status."""
     if isinstance(error, UserError):
         return str(error), error.exit_status
     if isinstance(error, SandboxError):

@@ -40,7 +40,6 @@ def some_form(texts: Sequence[str], rng: Random) -> str:
 
 
 def one_form(text: str, rng: Random) -> str:
-    """Some form of one text."""
     return rng.choice(_forms(text))
 
 

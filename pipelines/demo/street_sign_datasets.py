@@ -125,7 +125,6 @@ def view_of(hung_sign: HungSign, size: tuple[int, int], chance: Random) -> Box:
 
 
 def moved(box: Box, part: Box) -> Box:
-    """A box of a wall in a part of it."""
     return Box(box.x1 - part.x1, box.y1 - part.y1, box.x2 - part.x1, box.y2 - part.y1)
 
 

@@ -41,7 +41,6 @@ INTAKE_CODE = ("darkroom.pipelines.records", "darkroom.pipelines.sources", "dark
 
 
 def intake(workspace: Workspace, source: Source, shard: int, partition: str) -> StageReport:
-    """The samples of one shard of a source."""
     # an embedded source's rows are decided by its own room, wherever that is
     room = ".".join(type(source).__module__.split(".")[:3])
     code = code_digest(*INTAKE_CODE, *([room] if room.startswith("darkroom.pipelines.") else []))

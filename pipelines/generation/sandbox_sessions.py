@@ -82,7 +82,6 @@ class RecordedGroup:
             yield RecordedSession(self, seed, resources)
 
     async def open(self, seed: int, resources: AsyncExitStack) -> sandbox.Session:
-        """A session of the sandbox's, closed with ``resources``."""
         group = await self._opened()
         try:
             session = await asyncio.to_thread(group.session, seed=seed)

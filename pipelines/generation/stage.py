@@ -282,7 +282,6 @@ def _reject(stage: Stage[O, T, R], rejection: Rejection, origin: O) -> Reject:
 
 
 def policies_of(stage: Stage[Any, Any, Any]) -> dict[str, Policy]:
-    """The stage's policies, by role."""
     policies = {role: getattr(stage, role) for role in stage.roles}
     return {role: policy for role, policy in policies.items() if policy is not None}
 

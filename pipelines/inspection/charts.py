@@ -67,13 +67,11 @@ def new_figure(
 
 
 def new_axes(height: float, *, width: float = WIDTH) -> tuple[Figure, Axes]:
-    """A figure of one panel."""
     figure = new_figure(height, width=width)
     return figure, figure.subplots()
 
 
 def mark_integers(axis: Axis, *, n_ticks: int | None = None) -> None:
-    """Ticks at integers only."""
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(integer=True, **({} if n_ticks is None else {"nbins": n_ticks})))

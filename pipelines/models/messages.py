@@ -74,7 +74,6 @@ def as_json(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
 
 
 def joined(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """The parts, with adjacent texts joined."""
     result: list[Part] = []
     for part in parts:
         last = result[-1] if result else None

@@ -128,7 +128,6 @@ def require_columns(file: StorePath, kind: Kind, needed: Collection[str], *, onl
 
 
 def n_rows_of(files: Iterable[StorePath]) -> int:
-    """Count the rows of files by their footers."""
     return sum(int(footer(file).num_rows) for file in files)
 
 
@@ -164,7 +163,6 @@ def read_rows(folders: Sequence[StorePath], *, limit: int | None = None) -> Iter
 
 
 def count_rows(folders: Sequence[StorePath], *, limit: int | None = None) -> int:
-    """Count the rows that ``read_rows`` gives."""
     counts = [n_rows_of(dataset_files(folder)) for folder in folders]
     return sum(count if limit is None else min(count, limit) for count in counts)
 

@@ -20,7 +20,6 @@ def _columns(kind: type[Any], *names: str) -> dict[str, Any]:
 
 
 def _rounds() -> List:
-    """The record's rounds, with the observations' images as indexes into ``images``."""
     turn = _columns(Trajectory, "rounds")["rounds"].feature
     return List({**turn, "observation": {**turn["observation"], "images": List(Value("int32"))}})
 

@@ -35,12 +35,10 @@ class NecessityStats:
 
     @property
     def condition(self) -> str:
-        """In words."""
         return _HOW[self.check]
 
     @property
     def share(self) -> float:
-        """The right ones of all answers."""
         return self.n_right / self.n_trials
 
 

@@ -163,7 +163,6 @@ def prompt_row(
 
 
 def record_columns(record: Any, *names: str) -> dict[str, Any]:
-    """Fields of a record as columns."""
     return {name: to_row(getattr(record, name)) for name in names}
 
 
@@ -184,7 +183,6 @@ def _measurements(row: RLRow) -> dict[str, Any]:
 
 
 def media_columns(images: Sequence[ImageRef], sample: Sample, store: ImageStore) -> dict[str, Any]:
-    """A row's images and videos, and what they are."""
     return {
         "images": [embedded(image, store) for image in images],
         "image_refs": to_row(images),
@@ -194,5 +192,4 @@ def media_columns(images: Sequence[ImageRef], sample: Sample, store: ImageStore)
 
 
 def embedded(file: ImageRef | VideoRef, store: ImageStore) -> dict[str, Any]:
-    """An image or a video as ``datasets`` embeds it."""
     return {"bytes": store.read(file), "path": f"{file.sha256[:16]}.{file.format.lower()}"}

@@ -71,7 +71,6 @@ class RlDataset(Publication[RLRow, RlFacts]):
         return rl_folder(self.workspace)
 
     def inputs(self) -> str:
-        """Digest of the shards' tables, the campaign's samples and the quotas."""
         tables = self.workspace.tables
         fingerprints = [[str(key), tables.fingerprint(key)] for shard in self._shards for key in tables_of(shard)]
         annotated = [sample.sample_id for sample in self.annotated]

@@ -38,12 +38,10 @@ class Selection:
 
     @property
     def n_rows(self) -> int:
-        """Rows that still ship."""
         return self._ships.count(1)
 
     @property
     def mask(self) -> Mask:
-        """The rows that still ship."""
         return np.array(self._ships, np.bool_)
 
     @property
@@ -55,7 +53,6 @@ class Selection:
         return counts
 
     def rejections(self) -> Iterator[tuple[int, Cause]]:
-        """The positions of rejected rows, each with its cause."""
         causes = list(self._numbers)
         return ((place, causes[number]) for place, number in zip(self._rejected, self._causes, strict=True))
 

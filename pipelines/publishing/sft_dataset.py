@@ -94,7 +94,6 @@ class SftDataset(Publication[Trajectory, SftFacts]):
         return self.workspace.dataset("sft", self.recipe.family)
 
     def inputs(self) -> str:
-        """Digest of trajectories, samples, verdicts, reviews, recipe and settings."""
         tables, recipe = self.workspace.tables, self.recipe
         fingerprints = [
             [key.partition, tables.fingerprint(key), tables.fingerprint(TableKey(SAMPLES, key.partition))]

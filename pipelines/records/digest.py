@@ -19,7 +19,6 @@ def digest(value: Any) -> str:
 
 
 def digest_bytes(data: bytes) -> str:
-    """sha256 of bytes."""
     return hashlib.sha256(data).hexdigest()
 
 

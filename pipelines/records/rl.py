@@ -40,17 +40,14 @@ class Votes:
 
     @property
     def n_yes(self) -> int:
-        """Ballots that say yes."""
         return self.ballots.count(True)
 
     @property
     def n_no(self) -> int:
-        """Ballots that say no."""
         return self.ballots.count(False)
 
     @property
     def n_invalid(self) -> int:
-        """Ballots that were no answer."""
         return self.ballots.count(None)
 
     @property
@@ -60,7 +57,6 @@ class Votes:
 
     @property
     def share(self) -> float:
-        """Share of all ballots that say yes."""
         return self.n_yes / self.n if self.n else 0.0
 
     @property

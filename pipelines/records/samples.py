@@ -146,7 +146,6 @@ class _Details(BaseModel):
 
 
 def as_details(moments: Sequence[TemporalSegment]) -> str:
-    """The moments as ``Truth.details`` holds them."""
     return json.dumps({"moments": [asdict(moment) for moment in moments]})
 
 

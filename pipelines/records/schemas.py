@@ -64,10 +64,8 @@ def arrow_type(kind: Any) -> pa.DataType:
 
 
 def to_table(kind: type[R], records: Iterable[R]) -> pa.Table:
-    """Records of one kind as a table of that kind's schema."""
     return pa.Table.from_pylist([to_row(record) for record in records], schema=schema_of(kind))
 
 
 def from_table(kind: type[R], table: pa.Table | pa.RecordBatch) -> list[R]:
-    """The records of a table, or of a batch of one."""
     return [from_row(kind, row) for row in table.to_pylist()]

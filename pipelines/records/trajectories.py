@@ -71,7 +71,6 @@ class Usage:
 
     @property
     def n_tokens(self) -> int:
-        """Of prompts and completions."""
         return self.prompt_tokens + self.completion_tokens
 
     def times(self, factor: float) -> Usage:

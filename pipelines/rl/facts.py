@@ -81,7 +81,6 @@ def polled(votes: Iterable[Votes]) -> Polled:
 
 
 def grader_counts(workspace: Workspace, partitions: Sequence[str]) -> Counter[str]:
-    """Candidates by the kind of their grader."""
     keys = [shard.key(candidates.ASSET) for shard in shards_with(workspace, partitions, candidates.ASSET)]
     return Counter(grader["kind"] for key in keys for (grader,) in workspace.tables.columns(key, "grader"))
 

@@ -66,7 +66,6 @@ class CheckedLabels(Stage[Sample, RLCandidate, CheckedLabel]):
 
 
 def read_verifications(tables: Tables, sources: Sequence[str]) -> dict[str, Verification]:
-    """The verifications of the samples of ``sources`` by people, by sample."""
     keys = tables.existing(TableKey(VERIFICATIONS, source) for source in sources)
     return {row.sample_id: row for key in keys for row in tables.read(key, Verification)}
 

@@ -48,7 +48,6 @@ def annotated_row(sample: Sample) -> RLRow:
 
 
 def tables_of(shard: Shard) -> Sequence[TableKey]:
-    """Tables that the rows of a shard are made from."""
     return [shard.samples_key, *map(shard.key, STAGES)]
 
 

@@ -50,7 +50,6 @@ class Strata:
         self._places.append(place)
 
     def order(self) -> NDArray[np.int64]:
-        """The places in the order in which they are selected."""
         return np.array(self._places, np.int64)[self._turns()]
 
     def left_out(self, n_rows: int) -> NDArray[np.int64]:

@@ -95,11 +95,9 @@ class ScreenedRows:
         return self._row(place)[0]
 
     def questions(self) -> Iterator[str]:
-        """Questions of all rows, in order."""
         return (self._row(place)[1] for place in range(len(self)))
 
     def questions_about(self, image: int) -> frozenset[str]:
-        """The questions of the rows whose first image is number ``image``."""
         begin, end = np.searchsorted(self._image_of, (image, image + 1))
         return frozenset(self._row(place)[1] for place in self._by_image[begin:end].tolist())
 
@@ -279,7 +277,6 @@ def _digest(images: Iterable[ImageRef]) -> str:
 
 
 def _have_near(questions: Collection[str], others: Collection[str]) -> bool:
-    """True if a question of one set is near one of the other."""
     if not set(questions).isdisjoint(others):
         return True
     if len(questions) * len(others) <= _FEW_PAIRS:

@@ -87,7 +87,6 @@ class AnswerImages(list[tuple[Image.Image, int]]):
         return [f"{self._mark}:{len(self) - n};" for n in range(len(images), 0, -1)]
 
     def fill(self, body: bytes) -> Iterator[bytes]:
-        """Yield the answer in pieces."""
         text, *others = re.split(rb"%b:(\d+);" % self._mark.encode(), body)
         yield text
         for number, text in zip(others[::2], others[1::2], strict=True):

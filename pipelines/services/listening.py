@@ -38,7 +38,6 @@ KEEP_ALIVE_SECONDS = 75
 
 
 def speak_json(app: FastAPI) -> None:
-    """Answer every error of ``app`` as a ``ServiceError`` in JSON."""
     for kind in (ServiceError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _answered)
 

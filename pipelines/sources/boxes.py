@@ -311,7 +311,6 @@ class BoxColumn:
         return _FULL[unit] ** 2 if unit in _FULL else float(np.exp(np.log(self._sizes).sum(axis=1).mean()))
 
     def _count(self, boxes: NDArray[np.bool_]) -> int:
-        """Rows with one of the boxes."""
         return int(np.unique(self._of_row[boxes]).size)
 
     def _share(self, n: int) -> str:

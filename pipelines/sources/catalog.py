@@ -73,7 +73,6 @@ def partition_key(source: str, shard: int) -> str:
 
 
 def source_of(partition: str) -> str:
-    """The source of ``streets-0003``."""
     return partition.rpartition("-")[0]
 
 
@@ -152,7 +151,6 @@ class Catalog:
         return {name: is_search for name, is_search in stated.items() if is_search is not None}
 
     def uses(self) -> dict[str, tuple[Use, ...]]:
-        """Uses of each source's shards."""
         added: dict[str, tuple[Use, ...]] = {name: config.uses for name, config in self.configs().items()}
         return {name: getattr(source, "used_for", ("sft",)) for name, source in _opened().items()} | added
 

@@ -224,7 +224,6 @@ def _number(digits: str) -> float:
 
 
 def parsed_value(text: bytes) -> tuple[Any, str]:
-    """The value of a text, or its problem."""
     try:
         return json.loads(text.decode("utf-8-sig"), parse_float=_number), ""
     except UnicodeDecodeError as error:

@@ -85,7 +85,6 @@ def _published(shape: Shape, path: Path, _: list[Path], split: str | None) -> Pr
 
 
 def _boxed(name: str, config: SourceConfig, rows: Sequence[Mapping[str, Any]], path: Path) -> Proposal:
-    """The mapping of the rows that ``published_files`` makes."""
     columns: dict[str, Any] = {"details": ("question_template",)}
     if any("boxes" in row for row in rows):
         columns |= {"boxes": "boxes", "category": "category", "exclude": {"skip": (True,)}}
@@ -291,7 +290,6 @@ def _holds_rows(file: Path) -> bool:
 
 
 def _begins(file: Path, suffix: str, content: str) -> bool:
-    """True if a file of this suffix has the content in its first bytes."""
     if file.suffix.lower() != suffix:
         return False
     with file.open("rb") as lines:

@@ -55,7 +55,6 @@ class TabularSource:
         return digest([[self.name, *place], mapping, config.n_shards, config.license, files])
 
     def rows(self, shard: int) -> Iterator[SourceRow | BadRow]:
-        """The rows of the shard's files, in order."""
         stream, columns = self._stream, self._config.columns
         schemas = (table.schema for table in self._tables(stream))
         schema = stream.features.arrow_schema if stream.features else next(schemas, pa.schema([]))
@@ -160,7 +159,6 @@ class TabularSource:
 
 
 def _header(file: str) -> tuple[str, list[str]]:
-    """The separator of a table, and its header."""
     with open(file, encoding="utf-8-sig", newline="") as lines:
         first = next(iter(lines), "")
         lines.seek(0)

@@ -172,7 +172,6 @@ def _messages(
 
 
 def _turns(messages: Sequence[tuple[bool, str]]) -> tuple[str, list[str], list[str]]:
-    """Question, the model's turns, and the observations between them."""
     first = next((n for n, (by_model, _) in enumerate(messages) if by_model), len(messages))
     question = "\n".join(text for _, text in messages[:first])
     turns: list[str] = [""]

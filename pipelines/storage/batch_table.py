@@ -48,7 +48,6 @@ class BatchRequest(NamedTuple):
     tries: int
 
     def calls(self) -> list[tuple[str, dict[str, Any]]]:
-        """Key and request of each call that it stands for."""
         return seeded_calls(json.loads(self.request), self.n)
 
 
@@ -105,12 +104,10 @@ class BatchTable:
         transact(self._engine, lambda connection: connection.execute(named))
 
     def waiting(self, ids: Sequence[str]) -> list[BatchRequest]:
-        """The requests among ``ids`` that have no answer."""
         query = sa.select(_requests).where(_requests.c.id.in_(ids))
         return transact(self._engine, lambda connection: [BatchRequest(*row) for row in connection.execute(query)])
 
     def n_waiting(self, batch: str) -> int:
-        """Count the requests of a batch that have no answer."""
         query = sa.select(sa.func.count()).where(_requests.c.batch == batch)
         return transact(self._engine, lambda connection: connection.scalars(query).one())
 

@@ -107,7 +107,6 @@ class CallTable:
         self.engine.dispose()
 
     def get(self, key: str) -> CachedCall | None:
-        """The call made under ``key``, if one was."""
         return self.read([key])[0]
 
     def put(self, key: str, kind: str, request: Mapping[str, Any], call: CachedCall) -> CachedCall:
@@ -139,7 +138,6 @@ class CallTable:
         ]
 
     def totals(self) -> dict[str, Totals]:
-        """Count, seconds and cost of the calls of each kind."""
         columns = (sa.func.count(), sa.func.sum(_calls.c.seconds), sa.func.sum(_calls.c.cost_usd))
         query = sa.select(_calls.c.kind, *columns).group_by(_calls.c.kind).order_by(_calls.c.kind)
         with self.engine.connect() as connection:
@@ -173,7 +171,6 @@ class CallTable:
         return claimed, {key for part in parts_of(refused) for key in self.leases.in_batches(connection, part)}, late
 
     def release(self, keys: Sequence[str]) -> None:
-        """Ends the leases of calls that were not made."""
         for part in parts_of(keys):
             self.leases.release(part)
 

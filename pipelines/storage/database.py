@@ -40,7 +40,6 @@ def parsed_url(url: str) -> sa.URL:
 
 
 def unavailable(where: str, why: str) -> LedgerUnavailable:
-    """The error, and what to set."""
     mend = sqlite_mend(why)
     if mend is not None:
         mend += ", or set DARKROOM_LEDGER to another file"

@@ -81,7 +81,6 @@ class Leases:
         return leased
 
     def drop(self, connection: sa.Connection, keys: Sequence[str]) -> None:
-        """Ends this holder's leases of ``keys``, those that it has."""
         if self._beating is not None:  # else it never had one
             connection.execute(_DROP, {"keys": padded(keys), "own": self.holder})
 
@@ -106,7 +105,6 @@ class Leases:
         self._release_all()
 
     def close(self) -> None:
-        """Ends all leases of this holder."""
         self._closed.set()
         if self._beating is not None:
             self._beating.join()

@@ -101,7 +101,6 @@ def decode(data: bytes) -> Image.Image:
 
 
 def encode(image: Image.Image, format: str, **options: Any) -> bytes:
-    """The image as a file of that format."""
     buffer = io.BytesIO()
     image.save(buffer, format, **options)
     return buffer.getvalue()

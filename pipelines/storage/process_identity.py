@@ -24,7 +24,6 @@ def stat_of(pid: int) -> Stat | None:
 
 
 def boot_id() -> str:
-    """Id of this boot of the machine."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
@@ -50,5 +49,4 @@ def known_process(pid: int) -> str:
 
 
 def runs(process: str) -> bool:
-    """True if the process still runs."""
     return known_process(int(process.partition("/")[0])) == process

@@ -80,7 +80,6 @@ class RowSpill:
         return begin
 
     def read(self, begin: int) -> Any:
-        """The row that begins there."""
         self._file.seek(begin)
         return pickle.load(self._file)  # written by this process, seen by no other
 

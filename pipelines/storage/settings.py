@@ -35,7 +35,6 @@ class EnvironmentSettings(BaseModel):
 
     @classmethod
     def variables(cls, prefix: str) -> dict[str, str]:
-        """The environment variable of each field that has one."""
         return cls._variables(prefix, "variable_suffix")
 
     @classmethod

@@ -106,7 +106,6 @@ class Tables:
         return self.root.joinpath(*key.asset, f"{key.partition}.parquet")
 
     def rejects_path(self, key: TableKey) -> StorePath:
-        """Path of the table's rejects, whether or not they exist."""
         metadata = None if isinstance(self.root, Path) else self._metadata(key)
         return self._rejects_path(key, metadata or {})
 
@@ -216,11 +215,9 @@ class Tables:
         return [TableKey(tuple(asset), name) for *asset, name in below if not name.endswith(_SUFFIX)]
 
     def n_rows(self, key: TableKey) -> int:
-        """Rows in the table, from the file's footer."""
         return int(self._footer(key).num_rows)
 
     def n_rejects(self, key: TableKey) -> int:
-        """Rows in the table's rejects, from the file's footer."""
         return int(self._footer(key, self.rejects_path(key)).num_rows)
 
     def inputs(self, key: TableKey) -> str | None:
@@ -231,7 +228,6 @@ class Tables:
         return metadata[_INPUTS].decode()
 
     def facts(self, key: TableKey) -> Any:
-        """Facts that the stage stored with the table."""
         return upgraded_counts(json.loads(self._footer(key).metadata[_FACTS]))
 
     def fingerprint(self, key: TableKey) -> str:

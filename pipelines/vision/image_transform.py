@@ -66,7 +66,6 @@ class ImageTransform:
 
     @property
     def turns(self) -> bool:
-        """True if it was turned or mirrored."""
         return self.mirrored or residual(self.angle) > TURNED_DEGREES
 
     @property

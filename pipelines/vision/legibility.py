@@ -147,7 +147,6 @@ class Degradation:
         return repr(self).replace(type(self).__name__, "Fading", 1)
 
     def faded(self, image: Image.Image) -> Image.Image:
-        """The faded image, RGB."""
         pixels = np.asarray(image.convert("RGB"))
         levels = np.arange(256, dtype=np.float32) / 255
         faint = self.level + self.contrast * 255 * (levels**self.gamma - 0.5)  # of every level
@@ -159,7 +158,6 @@ class Degradation:
 
 
 def sample_degradation(seed: int) -> Degradation:
-    """The fading of a seed."""
     draw = random.Random(seed)
     kind = draw.choice(sorted(KINDS))
     return Degradation(

@@ -75,7 +75,6 @@ def write_output(
 
 
 def read_report(folder: Path, inputs: str) -> dict[str, Any] | None:
-    """Read the complete report in ``folder`` for these ``inputs``, or None."""
     path = folder / REPORT
     if not path.is_file():
         return None
@@ -139,7 +138,6 @@ def trajectory(scored: ScoredRollout, findings: Findings, evaluated: EvaluatedPo
 
 
 def trajectory_of(question: Question, task: Task, rollout: Rollout, evaluated: EvaluatedPolicy) -> Trajectory:
-    """A rollout on ``question`` as a trajectory, without checks."""
     protocol = evaluated.protocol_of(question).name
     prompt = evaluated.wording.prompt if evaluated.wording else bundled_prompt(protocol)
     names = (task.trajectory_id, question.sample.sample_id, question.benchmark, protocol)

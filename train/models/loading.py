@@ -153,7 +153,6 @@ def device_arguments() -> dict[str, Any]:
 
 
 def trainer_arguments(checkpoints: Path, *, seed: int, save_steps: int) -> dict[str, Any]:
-    """Arguments of all trainers: reproducible, every step logged, two checkpoints kept."""
     return {
         "output_dir": str(checkpoints),
         "seed": seed,

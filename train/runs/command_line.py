@@ -112,7 +112,6 @@ def _option(model: type[ProgramSettings], name: str) -> Parameter | None:
 
 
 def config_option(example: str) -> Any:
-    """Make the option ``--config``, a YAML file that sets other options."""
     return typer.Option(
         help=f"YAML file that sets any of these options, as in `{example}`; the command line takes precedence.",
         callback=recipe_values,

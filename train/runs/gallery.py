@@ -88,7 +88,6 @@ def rollout_examples(rollouts: Sequence[Rollout], output: Path) -> list[str]:
 
 
 def rollout_table(rollouts: Sequence[Rollout], output: Path) -> str:
-    """Some rollouts with their images and code as a Markdown table."""
     head = ("step", "question", "image", "code", "observation", "answer", "reward", "advantage")
     return markdown_table(head, [_row(rollout, output) for rollout in _varied(rollouts, N_TABLED)])
 

@@ -43,7 +43,6 @@ class StepReporter(TrainerCallback):
 
 
 def report_steps(trainer: Any, report: RunReporter, program: str) -> None:
-    """Report the steps of ``trainer``, instead of its own output."""
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(StepReporter(report, history.COLUMNS[program]["told"]))
 

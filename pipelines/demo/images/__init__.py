@@ -102,7 +102,6 @@ class DemoSource:
 
 
 def damaged() -> list[LazyRow]:
-    """The two damaged rows."""
     return [LazyRow("damaged/truncated", _truncated), LazyRow("damaged/empty", _empty)]
 
 

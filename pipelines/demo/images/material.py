@@ -72,7 +72,6 @@ def packaged_bytes(package: str, path: str) -> bytes:
 
 
 def photograph_bytes(name: str) -> bytes:
-    """The packaged file of a photograph, as it is."""
     photograph = PHOTOGRAPHS[name]
     return packaged_bytes(photograph.package, photograph.path)
 
@@ -116,7 +115,6 @@ def joint_license(licenses: Iterable[str]) -> str:
 
 
 def jpeg_bytes(image: Image.Image, *, quality: int = 90) -> bytes:
-    """An image as a JPEG without metadata."""
     return encode(image, "JPEG", quality=quality)
 
 
@@ -146,7 +144,6 @@ def image_row(
 
 
 def with_details(row: SourceRow, **known: object) -> SourceRow:
-    """The row with more in ``truth.details``."""
     details = {**json.loads(row.truth.details or "{}"), **known}
     return replace(row, truth=replace(row.truth, details=json.dumps(details, sort_keys=True, ensure_ascii=False)))
 

@@ -24,7 +24,6 @@ from darkroom.pipelines.sources import SourceRow
 def problem_row(
     row: str, question: str, answer: str, details: Mapping[str, Any], *, category: str, images: tuple[bytes, ...] = ()
 ) -> SourceRow:
-    """The row of a problem; ``details`` is JSON."""
     truth = Truth(details=json.dumps(details, sort_keys=True, ensure_ascii=False))
     return SourceRow(row, images, question, answer, truth=truth, category=category, license="Apache-2.0")
 

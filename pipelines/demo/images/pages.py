@@ -45,7 +45,6 @@ class Word(NamedTuple):
 
     @property
     def bare(self) -> str:
-        """The word alone."""
         return self.text.strip(".,;:!?()[]\"'-*")
 
 

@@ -80,7 +80,6 @@ def dotted_cards(rng: Random, n: int) -> list[Target]:
 
 
 def pictogram_signs(rng: Random, n: int) -> list[Target]:
-    """Square signs with one pictogram."""
     pictograms = WORDS["pictograms"]
     paint = rng.choice(((236, 206, 84), (232, 230, 222), (186, 208, 222)))
     return [

@@ -109,17 +109,14 @@ def answer_turn(
 
 
 def answering(protocol: Protocol, phrases: Sequence[str]) -> Script:
-    """A script of final turns."""
     return lambda turn: answer_turn(turn, protocol, phrases)
 
 
 def answer_from_crop(turn: CompletionRequest, says: Mapping[str, Any]) -> str:
-    """The final turn after the hint's region was cropped."""
     return answer_turn(turn, Thyme(), after_crop(turn.task.sample, enlargement(hinted_region(turn)), says))
 
 
 def one_of_each(rng: Random, *parts: Sequence[str]) -> str:
-    """A form of a phrase of each part, in their order."""
     return " ".join(some_form(phrases, rng) for phrases in parts)
 
 
@@ -177,7 +174,6 @@ def first_region(turn: CompletionRequest) -> Box:
 
 
 def hinted_region(turn: CompletionRequest) -> Box:
-    """The region of the hint, as looked up."""
     return looked_up(turn, region_from_text(turn.task.hint["region"]))
 
 
@@ -195,7 +191,6 @@ def is_named(region: Box, sample: Sample) -> bool:
 
 
 def place_of(region: Box, sample: Sample) -> str:
-    """Place of a region in the first image, in words."""
     image = sample.images[0]
     return place_at((region.x1 + region.x2) / 2 / image.width, (region.y1 + region.y2) / 2 / image.height)
 

@@ -64,7 +64,6 @@ class Sheet(NamedTuple):
     license: str
 
     def bar(self, sides: tuple[int, int, int, int], colour: str) -> Box:
-        """Paint a box."""
         box = Box(*sides)
         self.draw.rectangle((box.x1, box.y1, box.x2 - 1, box.y2 - 1), fill=COLOURS[colour])
         return box
@@ -77,7 +76,6 @@ class Sheet(NamedTuple):
         target: tuple[str, Box] | None = None,
         **details: object,
     ) -> DrawnQuestion:
-        """Ask about the sheet as it is now."""
         return DrawnQuestion(self.image, question, answer, category, self.license, target=target, details=details)
 
 
@@ -99,7 +97,6 @@ def write(draw: ImageDraw.ImageDraw, at: tuple[float, float], text: str, size: i
 
 
 def questions(name: str, kind: DrawnKind, n: int, seed: int) -> list[LazyRow]:
-    """``n`` questions of a kind by name, not drawn yet."""
     return lazy_rows(name, partial(_drawn_row, kind), range(n), seed)
 
 
@@ -108,7 +105,6 @@ def _drawn_row(kind: DrawnKind, row: str, number: int, seed: int) -> SourceRow:
 
 
 def as_row(row: str, question: DrawnQuestion) -> SourceRow:
-    """The row of a question."""
     boxes = (TruthBox(question.target[0], *question.target[1]),) if question.target else ()
     details = json.dumps(dict(question.details), sort_keys=True) if question.details else None
     image, truth = jpeg_bytes(question.image), Truth(boxes=boxes, details=details)

@@ -157,7 +157,6 @@ def place_of_a_photograph(rng: Random, n: int) -> DrawnQuestion:
 
 
 def box_of_a_photograph(rng: Random, n: int) -> DrawnQuestion:
-    """Position of a photograph, as a box."""
     image, names, boxes, licence = _drawn(rng, 2 + n % 2, n)
     at = names.index(SHOWN[n % len(SHOWN)])
     phrase = PHOTOGRAPHS[names[at]].phrase

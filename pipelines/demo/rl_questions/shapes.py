@@ -42,7 +42,6 @@ class Shape(NamedTuple):
 
 
 def colour_of_a_shape(rng: Random, n: int) -> DrawnQuestion:
-    """Colour of a lettered shape."""
     on, shapes = _drawn(rng, n)
     shape = rng.choice(shapes)
     wrong = rng.sample([colour for colour in COLOURS if colour != shape.colour], 3)
@@ -52,7 +51,6 @@ def colour_of_a_shape(rng: Random, n: int) -> DrawnQuestion:
 
 
 def form_of_a_shape(rng: Random, n: int) -> DrawnQuestion:
-    """Form that carries a letter."""
     on, shapes = _drawn(rng, n)
     shape = rng.choice(shapes)
     choices = lettered(shape.form, [form for form in FORMS if form != shape.form], place=n, rng=rng)
@@ -60,7 +58,6 @@ def form_of_a_shape(rng: Random, n: int) -> DrawnQuestion:
 
 
 def place_of_a_shape(rng: Random, n: int) -> DrawnQuestion:
-    """Position of a shape, as a box."""
     on, shapes = _drawn(rng, n)
     shape = rng.choice(shapes)
     question = _WORDS["box"][(n + n // 4) % 3].format(f"{shape.colour} {shape.form}", shape.letter)
@@ -68,7 +65,6 @@ def place_of_a_shape(rng: Random, n: int) -> DrawnQuestion:
 
 
 def number_of_shapes(rng: Random, n: int) -> DrawnQuestion:
-    """Number of shapes of a form or a colour."""
     on, shapes = _drawn(rng, n)
     shape, left_out = rng.sample(shapes, 2)
     by_form = bool(n % 2) and len(shapes) > 2

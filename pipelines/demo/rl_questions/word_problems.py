@@ -39,7 +39,6 @@ Computation = Callable[[Random, int], Computed]
 
 
 def problems(name: str, kinds: Sequence[ProblemKind], n_of_each: int, *, suitable: bool, seed: int) -> list[LazyRow]:
-    """``n_of_each`` problems of each kind, not made yet."""
     rows = [(f"{name}/{n:02d}-{place:02d}", kind, n) for n in range(n_of_each) for place, kind in enumerate(kinds)]
     return [LazyRow(row, partial(_problem_row, row, kind, n, suitable, seed)) for row, kind, n in rows]
 

@@ -29,7 +29,6 @@ NEXT = (
 
 
 def first_region(exact: Box, sample: Sample, rng: random.Random) -> Box:
-    """The wrong region."""
     return wrong(exact, sample.truth.boxes[0].box, sample.images[0].width, sample.images[0].height, rng)
 
 

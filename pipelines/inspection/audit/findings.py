@@ -91,7 +91,6 @@ class AuditReport:
         self.findings = [replace(finding, since=since) for finding in self.findings]
 
     def take(self, part: Self) -> None:
-        """Add the report of a row or a part."""
         for name in _COUNTS:
             setattr(self, name, getattr(self, name) + getattr(part, name))
         for name in _COUNTERS:

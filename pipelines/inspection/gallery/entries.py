@@ -57,7 +57,6 @@ class Entry:
 
     @property
     def filters(self) -> dict[str, list[str]]:
-        """The entry's values of every filter."""
         entry, reject = self.content, self.content["reject"]
         return {
             "step": [entry["step"]] if entry["step"] else [],
@@ -124,7 +123,6 @@ class RejectedRows:
 
 
 def entry_of_row(row: Mapping[str, Any]) -> Entry:
-    """A row of a shipped dataset, its images' bytes included."""
     images = [decode(image["bytes"]) for image in row["images"]]
     rounds = [(turn, [images[place] for place in turn["observation"]["images"]]) for turn in row["rounds"]]
     return _entry(row, row, images[: row["n_question_images"]], rounds, n_videos=len(row.get("videos") or ()))
@@ -273,7 +271,6 @@ def _round(turn: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def code_html(code: str) -> Markup:
-    """Code with its tokens in the classes of the stylesheet."""
     tokens = ((STANDARD_TYPES.get(token, ""), text) for token, text in _LEXER.get_tokens(code))
     runs = ((kind, "".join(text for _, text in run)) for kind, run in groupby(tokens, key=itemgetter(0)))
     span = Markup('<span class="{}">{}</span>')

@@ -64,7 +64,6 @@ class GalleryIndex:
         self._path = path
 
     def facets(self) -> dict[str, dict[str, int]]:
-        """Count the entries by each value of each filter."""
         with self._open() as database:
             columns = {name: (name, "entries") for name in FILTERS} | {"check": ("outcome", "checks")}
             query = "SELECT {}, count(*) FROM {} GROUP BY 1 ORDER BY 1"

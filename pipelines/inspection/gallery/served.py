@@ -89,7 +89,6 @@ class _GalleryHandler(BaseHTTPRequestHandler):
     server: GalleryServer
 
     def do_GET(self) -> None:
-        """The page, a page of rows, or a row."""
         address = urlsplit(self.path)
         fields = dict(parse_qsl(address.query))
         if not self._is_own_name() or not self._is_let_in(fields):

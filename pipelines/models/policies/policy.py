@@ -137,5 +137,4 @@ async def one_by_one(policy: Policy, request: CompletionRequest, n: int) -> tupl
 
 
 def reseeded(request: CompletionRequest, number: int) -> CompletionRequest:
-    """The request with the seed of its ``number``-th answer."""
     return replace(request, seed=request.seed + number) if number else request

@@ -123,7 +123,6 @@ class Boxed:
 
 
 def write_box(answer: str) -> str:
-    """The answer in a box."""
     return rf"\boxed{{{answer}}}"
 
 

@@ -143,7 +143,6 @@ class TurnStream:
                 pass
 
     def finish(self) -> ParsedTurn | Malformed:
-        """The turn so far."""
         return self._protocol.parse(self._text)
 
     def _step(self) -> bool:

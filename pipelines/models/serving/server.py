@@ -80,7 +80,6 @@ class ModelServer:
         return f"The end of {self.log}:\n{text}{hint}" if text else f"{self.log} is empty"
 
     def stop(self, *, grace_seconds: float = GRACE_SECONDS) -> None:
-        """End the server and every process that it started."""
         self.process.stop(grace_seconds=grace_seconds)
 
     def _answers(self) -> bool:

@@ -42,7 +42,6 @@ def interval(estimate: Mapping[str, float | None]) -> str:
 
 
 def example_of(trajectory: Trajectory, sample: Sample) -> str:
-    """A row as JSON, without its images and later rounds."""
     rounds = [{"thought": turn.thought, "code": turn.code} for turn in trajectory.rounds[:1]]
     row = {"question": sample.question, "rounds": rounds}
     row |= {"final_thought": trajectory.final_thought, "answer": trajectory.answer}

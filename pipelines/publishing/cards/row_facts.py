@@ -90,7 +90,6 @@ class SftFacts(SampleFacts):
 
     @property
     def first_looks(self) -> FirstLooks:
-        """First looks at targets that must be searched for."""
         return first_looks(self._looks)
 
 

@@ -99,7 +99,6 @@ class Layout:
 
 
 def sft_record(row: ExportRow, messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The record of a trainer that reads messages and images."""
     return {"trajectory_id": row.row["trajectory_id"], "messages": messages, "images": list(row.media)}
 
 
@@ -173,7 +172,6 @@ def ground_truth(row: Row) -> str:
 
 
 def prompt_columns(messages: Column, *, image: pa.DataType, answer: str) -> list[Column]:
-    """The columns of ``prompt_record``."""
     return [("sample_id", TEXT), messages, ("images", pa.list_(image)), (answer, TEXT), *GRADED, *FACTS]
 
 

@@ -94,7 +94,6 @@ class RecordWriter:
         self.n_images += len(images)
 
     def reject(self, row_id: str, error: Unrenderable) -> None:
-        """A row that the layout cannot hold."""
         self.reasons[error.reason.value] += 1
         line = {KEYS[self._layout.of]: row_id, "reason": error.reason.value, "evidence": error.evidence}
         self._rejects.write(json.dumps(line, ensure_ascii=False) + "\n")

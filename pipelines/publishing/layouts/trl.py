@@ -66,7 +66,6 @@ def chat_template(source: str, model_type: str) -> str:
 
 
 def messages_of(turns: Iterable[Turn]) -> list[dict[str, Any]]:
-    """Turns as TRL's messages."""
     return [{"role": turn.role, "content": _content(turn)} for turn in turns]
 
 

@@ -180,7 +180,6 @@ def escaped(text: str) -> str:
 
 
 def unescaped(text: str) -> str:
-    """The text before ``escaped``."""
     return _TOKEN_ESCAPED.sub(r"<|\1\2|>", _PLACEHOLDER_ESCAPED.sub(r"<\1\2>", text))
 
 

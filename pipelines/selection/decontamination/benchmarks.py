@@ -83,7 +83,6 @@ class TrainingRow:
 
     @property
     def row_id(self) -> str:
-        """The trajectory's id, or the sample's."""
         return self.trajectory_id or self.sample_id
 
     @property
@@ -93,7 +92,6 @@ class TrainingRow:
 
     @classmethod
     def of_sample(cls, sample: Sample) -> Self:
-        """The sample's question, with its choices, and its images."""
         return cls("", sample.sample_id, (question_text(sample),), _numbered(sample.images), spelled_answer(sample))
 
     @classmethod

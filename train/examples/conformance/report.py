@@ -125,7 +125,6 @@ def report_writer(path: Path, key: str) -> Iterator[Callable[[Iterable[RowVerdic
 
 
 def read_report(path: Path, key: str) -> Conformance | None:
-    """Read the report at ``path`` if it is on ``key``."""
     if not path.is_file() or (pq.read_schema(path).metadata or {}).get(_KEY) != key.encode():
         return None
     table = pq.read_table(path)
@@ -142,7 +141,6 @@ def read_report(path: Path, key: str) -> Conformance | None:
 
 
 def copy_report(conformance: Conformance, to: Path) -> None:
-    """Copy the report as JSON lines, or as parquet where ``to`` is called so."""
     to.parent.mkdir(parents=True, exist_ok=True)
     if to.suffix == ".parquet":
         to.write_bytes(conformance.report.read_bytes())
@@ -179,7 +177,6 @@ def summary(conformance: Conformance) -> str:
 
 
 def explanation(conformance: Conformance) -> str:
-    """Why nothing is trained: the reasons with their remedies, the first rows, where the report lies."""
     lines = [f"{conformance.n_refused:,} of {conformance.n_rows:,} rows cannot be trained on"]
     lines += [f"  {n:,} x {name}: {REMEDIES[name]}" for name, n in conformance.reasons.items()]
     lines.append("the first of them:")

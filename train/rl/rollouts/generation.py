@@ -49,7 +49,6 @@ class RolloutGenerator(MixedGRPOTrainer):
     """Generates rollouts on rows of ``darkroom.train.rl.rollouts.prompts``."""
 
     def __init__(self, *args: Any, settings: GrpoSettings, method: Method, **kwargs: Any) -> None:
-        """``args`` and ``kwargs`` are ``GRPOTrainer``'s."""
         self._settings, self._method = settings, method
         self._repetition = repetition_rule(settings)
         self._runner: asyncio.Runner | None = None
