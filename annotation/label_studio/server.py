@@ -228,8 +228,6 @@ def connect(workspace: Workspace, environment: Mapping[str, str] = os.environ) -
     server = server_of(workspace)
     info = server.find()
     if info is None or not info.process.is_running:
-        raise ServerUnreachable(
-            f"no Label Studio runs for {workspace.annotation}; start one with `darkroom annotate up`, or name a remote "
-            f"one with {URL} and {TOKEN}"
-        )
+        mend = f"start one with `darkroom annotate up`, or name a remote one with {URL} and {TOKEN}"
+        raise ServerUnreachable(f"no Label Studio runs for {workspace.annotation}; {mend}")
     return LabelStudioClient(info.url, server.admin.token)

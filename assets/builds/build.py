@@ -122,10 +122,8 @@ def build_annotated(*, n_rows: int | None, source_quotas: Mapping[str, int]) -> 
         require_pool(workspace.tables)
         jobs.run(ANNOTATION)
         if not workspace.tables.n_rows(ACCEPTED):
-            raise AnnotationError(
-                f"no record is accepted yet, of {workspace.tables.n_rows(POOL):,} images; `darkroom annotate sync` "
-                "shows the rounds they wait for"
-            )
+            mend = "`darkroom annotate sync` shows the rounds they wait for"
+            raise AnnotationError(f"no record is accepted yet, of {workspace.tables.n_rows(POOL):,} images; {mend}")
         jobs.run(RL_DATASET, settings={"rl_dataset": {"quotas": dict(source_quotas), "n_rows": n_rows}})
         print_annotated_summary(CONSOLE, workspace)
 

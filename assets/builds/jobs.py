@@ -203,10 +203,8 @@ def _patiently(status: Status, ask: Callable[[], _T]) -> _T:
             return ask()
         except dagster_home.DATABASE_ERRORS as error:
             if time.monotonic() > deadline:
-                raise UserError(
-                    f"Dagster's history does not answer since {_AWAY_SECONDS:.0f} s: start its server, then run this "
-                    "again; runs on the cluster go on"
-                ) from error
+                mend = "start its server, then run this again; runs on the cluster go on"
+                raise UserError(f"Dagster's history does not answer since {_AWAY_SECONDS:.0f} s: {mend}") from error
         status.update("waiting for Dagster's history, which does not answer …")
         time.sleep(_SECONDS)
 

@@ -81,10 +81,8 @@ def transact(engine: sa.Engine, work: Callable[[sa.Connection], _T]) -> _T:
             if engine.dialect.name != "postgresql":
                 raise
             if time.monotonic() > deadline:
-                raise LedgerUnavailable(
-                    f"the ledger's database does not answer since {AWAY_SECONDS:.0f} s ({first_line(error)}): start "
-                    "it, then run again: finished work is kept"
-                ) from error
+                found = f"the ledger's database does not answer since {AWAY_SECONDS:.0f} s ({first_line(error)})"
+                raise LedgerUnavailable(f"{found}: start it, then run again: finished work is kept") from error
         time.sleep(_WAIT_SECONDS)
 
 

@@ -123,10 +123,8 @@ def of_dataset(folder: Path, store: ImageStore, *, split: str = "validation", li
         check_columns(files[0], kind)
     except dataset_reader.DatasetError as error:
         columns = ", ".join(sorted(dataset_reader.columns_of(files[0])))
-        raise TrainError(
-            f"{folder} is neither an RL nor an SFT dataset: it has the columns {columns}. For other files "
-            "write a mapping: --benchmark NAME=FILE.yaml"
-        ) from error
+        found = f"{folder} is neither an RL nor an SFT dataset: it has the columns {columns}"
+        raise TrainError(f"{found}. For other files write a mapping: --benchmark NAME=FILE.yaml") from error
     read = _of_prompt if kind == "prompts" else _of_trajectory
     questions: dict[str, Question] = {}
     for row in dataset_reader.read_files(files):

@@ -64,10 +64,8 @@ def held_out(datasets: Sequence[Path], chosen: str, *, trained: Sequence[Path]) 
         raise TrainError(f"{names} has no held-out rows (validation-*.parquet): name others with --eval-dataset")
     evaluated = _questions(dataset_files(*rows.folders, part=rows.part))
     if both := evaluated & _questions(dataset_files(*trained)):
-        raise TrainError(
-            f"{len(both)} of {len(evaluated)} questions to evaluate on are trained on, {min(both)} for one: name "
-            "others with --eval-dataset"
-        )
+        found = f"{len(both)} of {len(evaluated)} questions to evaluate on are trained on, {min(both)} for one"
+        raise TrainError(f"{found}: name others with --eval-dataset")
     return rows
 
 

@@ -27,10 +27,9 @@ def model_type(folder: Path) -> str:
     """Read the model type of ``folder``. Raises ``TrainError`` for no model and for one that no template fits."""
     config = folder / "config.json"
     if not config.is_file():
-        raise TrainError(
-            f"no model in {folder}: expected a folder with config.json and weights. For a model of the hub run "
-            "`hf download ORG/NAME --local-dir FOLDER` first; for a toy run `darkroom train tiny FOLDER`"
-        )
+        get = "For a model of the hub run `hf download ORG/NAME --local-dir FOLDER` first"
+        found = f"no model in {folder}: expected a folder with config.json and weights"
+        raise TrainError(f"{found}. {get}; for a toy run `darkroom train tiny FOLDER`")
     try:
         fields = json.loads(config.read_text(encoding="utf-8"))
     except ValueError as error:

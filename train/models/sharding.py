@@ -33,26 +33,21 @@ def check_launch(*, lora: int, engine: str = "transformers") -> None:
     """Raise ``TrainError`` for an ``engine`` that is not installed, and for a launch by ``accelerate`` that could not
     end with a checkpoint."""
     if engine != "transformers" and find_spec("vllm") is None:
-        raise TrainError(
-            f"--engine {engine} needs vLLM in the environment that trains, for a server, too (TRL imports it): "
-            "`darkroom train environment vllm` installs such an environment and prints its program (docs/grpo.md)"
-        )
+        mend = "`darkroom train environment vllm` installs such an environment and prints its program (docs/grpo.md)"
+        needed = "vLLM in the environment that trains, for a server, too (TRL imports it)"
+        raise TrainError(f"--engine {engine} needs {needed}: {mend}")
     if _is_set("ACCELERATE_USE_FSDP"):
         kind = "fsdp"
         if os.environ.get("FSDP_VERSION", "1") != "2":
             raise TrainError(f"FSDP 1 is not supported: set fsdp_version: 2, as in {CONFIGURATIONS}/fsdp.yaml")
         if os.environ.get("FSDP_STATE_DICT_TYPE", "") != "FULL_STATE_DICT":
-            raise TrainError(
-                "with sharded state dicts no checkpoint would be written at the end: set fsdp_state_dict_type: "
-                f"FULL_STATE_DICT, as in {CONFIGURATIONS}/fsdp.yaml"
-            )
+            mend = f"set fsdp_state_dict_type: FULL_STATE_DICT, as in {CONFIGURATIONS}/fsdp.yaml"
+            raise TrainError(f"with sharded state dicts no checkpoint would be written at the end: {mend}")
     elif _is_set("ACCELERATE_USE_DEEPSPEED") and os.environ.get("ACCELERATE_DEEPSPEED_ZERO_STAGE", "2") == "3":
         kind = "zero3"
         if not _is_set("ACCELERATE_DEEPSPEED_ZERO3_SAVE_16BIT_MODEL"):
-            raise TrainError(
-                "ZeRO-3 would write no checkpoint at the end: set zero3_save_16bit_model: true, as in "
-                f"{CONFIGURATIONS}/zero3.yaml"
-            )
+            mend = f"set zero3_save_16bit_model: true, as in {CONFIGURATIONS}/zero3.yaml"
+            raise TrainError(f"ZeRO-3 would write no checkpoint at the end: {mend}")
     else:
         return
     if lora:

@@ -76,10 +76,9 @@ def opened(name: str, path: Path) -> BenchmarkConfig:
     if path.is_file() and path.suffix == ".parquet" and config.kind == "huggingface":
         return config.model_copy(update={**where, "kind": "parquet", "files": (), "config": None, "split": "train"})
     kinds = {"jsonl": "a folder", "tsv": "a TSV file or a folder of them"}
-    raise TrainError(
-        f"{name} is {kinds.get(config.kind, 'a folder or a parquet file')}, downloaded; there is none at {path}. "
-        f"On a machine with a network: {download(config)}"
-    )
+    kind = kinds.get(config.kind, "a folder or a parquet file")
+    mend = f"On a machine with a network: {download(config)}"
+    raise TrainError(f"{name} is {kind}, downloaded; there is none at {path}. {mend}")
 
 
 def download(config: BenchmarkConfig) -> str:
