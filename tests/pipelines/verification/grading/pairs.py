@@ -4,7 +4,7 @@
     + twelve
     - eleven
 
-Files that begin with 1, 2, 4 or 6 were looked at while rules were written (``tuned``); those that begin with 3, 5 or 7
+Files that begin with 1, 2, 4, 6 or 8 were looked at while rules were written (``tuned``); those with 3, 5, 7 or 9
 are only counted (``held_out``). From 4 on a line ``# names`` begins a section of that name, and the grader of an
 ``auto`` pair is the one that its sample gets.
 """
@@ -40,7 +40,7 @@ def pairs(pattern: str = "*.txt") -> Iterator[Pair]:
 
 def _in_file(path: Path) -> Iterator[Pair]:
     head: tuple[Sample, Grader] | None = None
-    half = "held_out" if path.name.startswith(("3", "5", "7")) else "tuned"
+    half = "held_out" if path.name.startswith(("3", "5", "7", "9")) else "tuned"
     section = ""
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("## "):
@@ -48,7 +48,7 @@ def _in_file(path: Path) -> Iterator[Pair]:
         elif line[:2] in ("+ ", "- ") and head:
             yield Pair(line[2:].replace(r"\n", "\n"), line[0] == "+", *head, path.stem, half, section)
         elif line.startswith("# "):
-            section = line[2:] if path.name[0] in "4567" else ""
+            section = line[2:] if path.name[0] in "456789" else ""
         elif line.strip():
             raise ValueError(f"{path}: expected '## …', '+ …' or '- …', found {line!r}")
 
