@@ -3,7 +3,7 @@
     python -m measurements.leaks              # the table; a second
     python -m measurements.leaks --tuning     # and what it gets wrong in the half that it was tuned on
     python -m measurements.leaks --file new   # thoughts of a later day, by language as their method; also "after"
-    python -m measurements.leaks --file voices_c   # in other voices; also "voices_e", "voices_g"; a, b, d and f were looked at
+    python -m measurements.leaks --file voices_c   # in other voices, a to g
 
 Thoughts were written before the filter; it was tuned on one half (by a digest; all sentences of a template are in the
 same half), and the other only measures it. ``later``, ``last`` and ``final`` were written after three versions of the

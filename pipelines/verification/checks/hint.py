@@ -27,12 +27,14 @@ from darkroom.pipelines.models.tasks import question_text
 from darkroom.pipelines.verification.case import Case
 from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, by_votes, check, failed, judged, passed
 from darkroom.pipelines.verification.grading.number_words import in_words
-from darkroom.pipelines.verification.grading.word_lists import read_words
+from darkroom.pipelines.verification.grading.word_lists import WordModel, read_words
 from darkroom.pipelines.verification.judges.judge import Judge, JudgeQuestion
 
 PHRASES: dict[str, list[str]] = read_words(__file__, "hint_phrases")
 """The five ways, in five languages; ``name`` of names in code, ``solution`` of an earlier solution, ``planned``
 of a plan."""
+LEAK_WORDS = WordModel(__file__, "leak")
+"""Two linear models: ``anywhere``, and ``before`` the first look."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PATHS = re.compile(r"image_path(?:_\d+)?|video_path(?:_\d+)?")
 
@@ -43,14 +45,15 @@ def phrases(way: str) -> re.Pattern[str]:
     return re.compile("|".join(PHRASES[way]), re.IGNORECASE)
 
 
-def hint_phrase(text: str) -> str | None:
+def hint_phrase(text: str, *, by_model: bool = True) -> str | None:
     """The words by which a text refers to a hint; None when there are none."""
-    return _first_of(("source", "pretence"), text)
+    return _first_of(("source", "pretence"), text) or (LEAK_WORDS.evidence(text, "anywhere") if by_model else None)
 
 
-def unseen_phrase(thought: str) -> str | None:
+def unseen_phrase(thought: str, *, by_model: bool = True) -> str | None:
     """The words by which a thought before the first look is sure of what only the look can show; else None."""
-    return _first_of(("certain", "numbers", "foreseen"), thought)
+    found = _first_of(("certain", "numbers", "foreseen"), thought)
+    return found or (LEAK_WORDS.evidence(thought, "before") if by_model else None)
 
 
 def _first_of(ways: Sequence[str], text: str) -> str | None:

@@ -50,7 +50,13 @@ from darkroom.pipelines.verification.grading.numeric import (
 )
 from darkroom.pipelines.verification.grading.select_grader import grader_of_accepted
 from darkroom.pipelines.verification.grading.sentences import cores, same_polarity
-from darkroom.pipelines.verification.grading.text_match import reads_the_same, same_text, same_words, similarity
+from darkroom.pipelines.verification.grading.text_match import (
+    reads_the_same,
+    same_place,
+    same_text,
+    same_words,
+    similarity,
+)
 
 Kind = Literal["exact", "numeric", "choice", "maths", "anls", "list", "box", "judged", "none"]
 """By which rule an answer was judged; ``none`` where no rule could read it."""
@@ -211,7 +217,7 @@ def _text(answer: str, sample: Sample, _: Grader) -> Grade:
     if (polarity := same_polarity(answer, sample.answer, question=sample.question)) is not None:
         return graded(polarity, "exact", answer, sample)
     same = any(same_text(core, sample.answer, sample.question) for core in cores(answer, sample.question))
-    return graded(same, "exact", answer, sample)
+    return graded(same or same_place(bare(answer), bare(sample.answer), sample.question), "exact", answer, sample)
 
 
 def _list(answer: str, sample: Sample, grader: Grader) -> Grade:

@@ -241,6 +241,8 @@ def as_number(text: str) -> str:
     """A number as ``read_quantity`` reads it: in digits, without "No.", "below zero" or a gloss that says the same."""
     unwrapped = _RE.numbered.sub("", text, count=1)
     number = in_digits(unwrapped.removesuffix(")") if text[:1] == "(" != unwrapped[:1] else unwrapped)
+    if share := _RE.out_of.match(number):
+        number = f"{in_digits(share[1])} of {in_digits(share[2])}"
     if (gloss := _RE.gloss.match(number)) and read_quantity(number) is None:
         first, second = in_digits(gloss[1].strip()), in_digits(gloss[2].strip())
         quantities = read_quantity(first), read_quantity(second)
@@ -318,6 +320,8 @@ def _factor(answer: Quantity, expected: Quantity, question: str) -> Fraction | N
         return Fraction(1)  # "12 degrees" of a thermometer
     if _is_other_currency(unit, expected_unit, question):
         return None
+    if expected_unit is PER_CENT and not answer.unit and answer.n_decimals is None and abs(answer.value) < 1:
+        return 1 / PER_CENT.factor  # two fifths are 40 %
     if unit is PER_CENT and expected_unit is None and abs(expected.value) > 1 and _RE.share.search(question):
         return Fraction(1)
     if (unit is None) != (expected_unit is None) and _is_money(unit or expected_unit, expected, question):

@@ -67,7 +67,7 @@ def _found(sample: Sample, answer: str, tolerance: float, unit: str) -> Grader:
     if quantity is None and (plain_quantity := read_quantity(plain)) is not None:
         is_part = "/" in plain and _RE.part.search(sample.question) is not None
         quantity = plain_quantity if plain_quantity.unit or is_foreign(sample.question) or is_part else None
-    if quantity is not None:
+    if quantity is not None and not (quantity.noun and _RE.house.match(answer)):
         own = quantity.unit.names[0] if quantity.unit in units_of(sample.question) else ""
         return Grader("number", tolerance, unit or own)
     if as_rows(answer) or len(solutions(answer)) > 1 or _is_point(answer, sample.question):

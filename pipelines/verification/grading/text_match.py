@@ -63,6 +63,13 @@ def same_text(answer: str, expected: str, question: str) -> bool:
     return is_action(question) and deeds[0][1:] == deeds[1][1:] and first == expected_first
 
 
+def same_place(text: str, expected: str, question: str) -> bool:
+    """Return whether an answer is the number alone of what the question asks for: "3" or "third" of "row 3"."""
+    number, _, of = _long_form(expected).partition(" ")
+    is_counted = number.isdigit() and of.isalpha() and f" {of}" in question and not re.match(r"\d+\b", expected)
+    return is_counted and _long_form(text) in (number, f"{number}th")
+
+
 def is_to_the_letter(answer: str, question: str) -> bool:
     """Return whether a number without a unit is a code or a text that is read: version 1.10 is not 1.1."""
     is_asked_for = _RE.code.search(question) is not None or wants_the_letters(question)
@@ -102,15 +109,18 @@ def _is_short_form(text: str, expected: str) -> bool:
     for lead in (_RE.title, _RE.placed):  # where one of them has none
         if (lead.match(text) is None) != (lead.match(expected) is None):
             text, expected = lead.sub("", text), lead.sub("", expected)
-    number, _, of = _long_form(expected).partition(" ")
-    if (nth := _RE.nth_of.match(number)) and " " not in of and _long_form(text) in (number, f"{of} {nth[1]}".strip()):
+    if (nth := _RE.nth_of.match(_long_form(expected))) and _long_form(text) == nth[1]:
         return True
     if any(letter.isdigit() for letter in expected) and "." not in expected:
         return _long_form(text) == _long_form(expected)
     if expected in _ROMAN or not _ROMAN.keys().isdisjoint(expected.split()[1:]):
         return _numbered(text) == _numbered(expected)
-    forms = [{_long_form(part), _in_order(_without_article(part)), _address(part)} for part in (text, expected)]
-    return not forms[0].isdisjoint(forms[1])
+    return not _forms(text).isdisjoint(_forms(expected))
+
+
+def _forms(text: str) -> set[str]:
+    name = _RE.surname_first.sub(r"\1\3 \2", _without_article(text).casefold())
+    return {_long_form(text), name, _RE.address.sub(r"\1", text.casefold())}
 
 
 def _numbered(text: str) -> list[str]:
@@ -126,18 +136,8 @@ def _long_form(text: str) -> str:
     plain = _without_article(text if "/" in number else number)
     plain = _RE.initials.sub(r"\1", plain.casefold().translate(_ONE_SPELLING))
     words = [_RE.nth_of.sub(r"\1th", word) for word in _RE.points.sub("", plain).split()]
-    words = [f"{_NTH[word]}th" if word in _NTH else _SPELLING.get(word, word) for word in words]
+    words = [f"{_NTH[word]}th" if word in _NTH else _SPELLING.get(word) or in_digits(word) for word in words]
     return rewritten(" ".join(_SHORT.get(word, word) if n else word for n, word in enumerate(words)), _SAME)
-
-
-def _in_order(text: str) -> str:
-    """``Austen, Jane`` as ``jane austen``."""
-    last, comma, first = text.casefold().partition(", ")
-    return f"{first} {last}" if comma and last.count(" ") < 2 and first.isalpha() else text.casefold()
-
-
-def _address(text: str) -> str:
-    return re.sub(r"\Ahttps?://", "", text.casefold()).removesuffix("/") if "." in text and " " not in text else text
 
 
 @lru_cache(maxsize=1024)  # one answer is compared with many

@@ -8,11 +8,18 @@ r"""Word lists and patterns that are data: a TOML file beside the module that us
     "speaks to the judge" = ['\bdear @judge@\b']
 
 A stage's digest holds these files as it holds the modules (``pipelines/storage/stage_runs.py``).
+
+``WordModel`` is a linear model over tokens and their classes in several languages; two files hold it: the
+classes (``NAME_classes.toml``, an entry with ``*`` matches by its start or end, ``_`` is a space) and the weights
+(``NAME_weights.json``), which ``python -m tests.measurements.leak_model --write`` makes.
 """
 
+import json
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -60,3 +67,60 @@ def _filled(entry: Any, parts: dict[str, str]) -> Any:
     if isinstance(entry, list):
         return [_filled(element, parts) for element in entry]
     return {name: _filled(element, parts) for name, element in entry.items()} if isinstance(entry, dict) else entry
+
+
+MAX_TOKENS, NEAR, _MOST_WORDS = 160, 4, 7
+"""Tokens of a part of a text, so that its pairs stay few; between two that are near each other; of an entry."""
+_TOKEN = re.compile(r"[\u4e00-\u9fff]|\d+(?:[.,]\d+)*|[^\W\d_\u4e00-\u9fff]+\d*|[=°?？\"“„«「『‘]")
+_SENTENCE, _PIECE = re.compile(r"(?<=[.!?;])\s+|\n+|(?<=[。！？；])"), re.compile(r"(?s).{1,480}")
+
+
+class WordModel:
+    """Scores parts of a text by the classes of their tokens, alone and in pairs (``a>b``: in this order; ``a~b``: near
+    each other), and by the tokens (``=token``)."""
+
+    def __init__(self, module: str, name: str) -> None:
+        classes = read_words(module, f"{name}_classes")
+        self._values = {value: re.compile(pattern) for value, pattern in classes.pop("values").items()}
+        self._classes: defaultdict[str, set[str]] = defaultdict(set)
+        for class_name, entry in ((each, entry) for each, entries in classes.items() for entry in entries.split()):
+            phrase = " ".join(_TOKEN.findall(entry.replace("_", " ")))
+            self._classes["*" * entry.startswith("*") + phrase + "*" * entry.endswith("*")].add(class_name)
+        self.weights = json.loads(Path(module).with_name(f"{name}_weights.json").read_text(encoding="utf-8"))
+
+    def evidence(self, text: str, kind: str) -> str | None:
+        """The first sentence, or pair of them, that scores above zero, with the features that weigh most in it."""
+        weights: dict[str, float] = self.weights[kind]
+        for part in parts_of(text):
+            known = sorted(weights.keys() & self.features(part), key=lambda feature: (-weights[feature], feature))
+            if weights[""] + sum(weights[feature] for feature in known) > 0:
+                return f"{part.strip()} ({', '.join(known[:3])})"
+        return None
+
+    def features(self, part: str) -> set[str]:
+        """The features of a part of a text."""
+        tokens = _TOKEN.findall(part.replace("’", "'"))[:MAX_TOKENS]
+        found = sorted(self._found(tokens))
+        pairs = [(a, b, other - end) for n, (_, end, a) in enumerate(found) for other, _, b in found[n + 1 :] if a != b]
+        marked = {f"{a}{mark}{b}" for a, b, gap in pairs if gap >= 0 for mark in (">~" if gap <= NEAR else ">")}
+        return {name for *_, name in found} | marked | {f"={token.lower()}" for token in tokens}
+
+    def _found(self, tokens: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+        """Start, end and name of each class; the longest entry of it that starts there."""
+        lower = [token.lower() for token in tokens]
+        for start, token in enumerate(tokens):
+            longest = {name: start + 1 for name, value in self._values.items() if value.match(token)}
+            for end in range(start + 1, min(start + _MOST_WORDS, len(lower)) + 1):
+                longest |= dict.fromkeys(self._names(" ".join(lower[start:end]), lower[end - 1]), end)
+            yield from ((start, end, name) for name, end in longest.items())
+
+    def _names(self, phrase: str, last: str) -> Iterator[str]:
+        starts = [f"{phrase[:cut]}*" for cut in range(len(phrase) - len(last) + 2, len(phrase) + 1)]
+        ends = [f"*{phrase[cut:]}" for cut in range(len(phrase))] if phrase == last else []
+        yield from (name for entry in (phrase, *starts, *ends) for name in self._classes.get(entry, ()))
+
+
+def parts_of(text: str) -> list[str]:
+    """The sentences of a text, long ones in pieces, and each with the next."""
+    pieces = [piece for sentence in _SENTENCE.split(text) for piece in _PIECE.findall(sentence) if piece.strip()]
+    return [*pieces, *map(" ".join, pairwise(pieces))]

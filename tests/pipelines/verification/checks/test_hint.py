@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from darkroom.pipelines.verification.checks import hint_stays_hidden
-from darkroom.pipelines.verification.checks.hint import PHRASES, phrases, spelled, unseen_phrase
+from darkroom.pipelines.verification.checks.hint import (
+    LEAK_WORDS,
+    PHRASES,
+    hint_phrase,
+    phrases,
+    spelled,
+    unseen_phrase,
+)
 from measurements.leaks import PARTS, flagged, read_thoughts
 from tests.matrices import every_nth
 
@@ -71,31 +78,34 @@ def test_leaks_of_five_languages_are_found_and_clean_thoughts_are_not(name, lang
     assert flagged(clean).n == 0
 
 
-@pytest.mark.parametrize(("name", "n_found"), [("a", 46), ("b", 50), ("c", 25), ("d", 40), ("e", 22)])
+@pytest.mark.parametrize(
+    ("name", "n_found"), [("a", 47), ("b", 50), ("c", 40), ("d", 40), ("e", 49), ("f", 47), ("g", 45)]
+)
 def test_leaks_in_other_voices_are_found_as_the_page_says(name, n_found):
-    """The phrases were written on batches a and d, and once on b; no single failure in c and e was looked at."""
+    """The model was trained on all of them: ``tests.measurements.leak_model`` leaves each batch out."""
     leaks, clean = (flagged(read_thoughts(f"{kind}_voices_{name}")) for kind in ("leaks", "clean_thoughts"))
     assert leaks.n == n_found
     assert clean.n == 0
 
 
-@pytest.mark.parametrize(
-    "thought",
-    [
-        "When I zoom in, the TV will be larger.",
-        "After zooming in, I can compare the value of 2019 and 2020.",
-        "Although the labels cannot be read, the chart has bars for 2019 and 2020.",
-        "I know that the table covers 2019 and 2020.",
-        "Nach dem Vergrößern kann ich 2019 und 2020 vergleichen.",
-        "El texto está escrito mal a propósito.",
-        "身份证明上有一个名字。",
-        "放大后可以比较2019年和2020年。",
-        "The view serves to tell whether B or C is right.",
-        "Ohne genauer gesehen zu haben, kann ich 44 nicht ausschließen.",
-        "I am not sure that it says STOP.",
-        "The bag was handed to me by the man.",
-    ],
-)
+MAY_BE_SAID = [
+    "When I zoom in, the TV will be larger.",
+    "After zooming in, I can compare the value of 2019 and 2020.",
+    "Although the labels cannot be read, the chart has bars for 2019 and 2020.",
+    "I know that the table covers 2019 and 2020.",
+    "Nach dem Vergrößern kann ich 2019 und 2020 vergleichen.",
+    "El texto está escrito mal a propósito.",
+    "身份证明上有一个名字。",
+    "放大后可以比较2019年和2020年。",
+    "The view serves to tell whether B or C is right.",
+    "Ohne genauer gesehen zu haben, kann ich 44 nicht ausschließen.",
+    "I am not sure that it says STOP.",
+    "The bag was handed to me by the man.",
+]
+"""Before the first look; the model learns from them."""
+
+
+@pytest.mark.parametrize("thought", MAY_BE_SAID)
 def test_numbers_and_names_of_the_question_may_be_said_before_the_look(make_case, thought):
     assert hint_stays_hidden(make_case(thought=thought)).passed
 
@@ -157,3 +167,25 @@ def test_a_long_thought_costs_no_more_than_its_length(unit):
 def test_a_drawing_yet_to_be_made_may_make_plain_what_it_shows():
     assert unseen_phrase("The meetings show when both are drawn. A figure will make this plain, so I make one.") is None
     assert unseen_phrase("The number is 206 451 7000. Cropping the area will make this evident.")
+
+
+def test_words_that_no_phrase_has_are_weighed_and_named():
+    text = "I look around. The briefing pins the gauge to the left-hand bank of dials."
+    assert hint_phrase(text, by_model=False) is None
+    found = hint_phrase(text)
+    assert found is not None
+    assert found.startswith("The briefing pins the gauge")
+    assert "(document, " in found
+
+
+def test_no_template_of_the_demo_is_taken_for_a_leak():
+    """What its oracle may say, filled in: the model's bound lies above all of it."""
+    leak_model = pytest.importorskip("tests.measurements.leak_model")
+    said = dict.fromkeys(example.text for example in leak_model.of_the_demo())
+    assert len(said) > 1_000
+    assert [text for text in [*said][::5] if LEAK_WORDS.evidence(text, "anywhere")] == []
+
+
+def test_a_long_text_is_weighed_in_parts_of_bounded_length():
+    features = [len(LEAK_WORDS.features("I was given the box by the user " * n)) for n in (20, 2000)]
+    assert features[0] == features[1]
