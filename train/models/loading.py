@@ -49,7 +49,7 @@ _OTHER_WEIGHTS = "pytorch_model*.bin*"
 
 def require_model(folder: Path) -> None:
     """Check that a model is whole, before anything long: its type, each weights file's header and length, tokenizer and
-    processor. Raises ``TrainError`` that names the file and the mend."""
+    processor. Raises ``TrainError`` that names the file and the remedy."""
     model_type(folder)
     again = "download the model again, with `hf download ORG/NAME --local-dir FOLDER`"
     if method := _read(folder / "config.json").get("quantization_config", {}).get("quant_method"):

@@ -187,6 +187,9 @@ def _one_expression(core: str, expected: str, answer: str, sample: Sample) -> Gr
         return graded(same, "maths", answer, sample, how="compared by cells")
     if (is_same := same_form_of(expression, expected_expression)) is not None:
         return graded(is_same, "maths", answer, sample, how="compared as an equation or an interval")
+    names = {each.name for each in map(read_expression, (expression, expected_expression)) if each and each.name}
+    if len(names) > 1:
+        return graded(False, "maths", answer, sample, how="the value of another variable")
     for part in (expression, result(expression, sample.question)):
         verdict = by_value(part, expected_expression, answer, sample) if part else None
         if verdict and verdict.right:
