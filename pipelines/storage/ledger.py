@@ -12,7 +12,7 @@ import asyncio
 import typing
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import compress, count, islice
@@ -188,16 +188,10 @@ class Ledger(CallTable):
     @asynccontextmanager
     async def _held(self, keys: Sequence[str]) -> AsyncIterator[None]:
         """No other task of this process makes any of these calls meanwhile."""
-        held: list[asyncio.Lock] = []
-        try:
+        async with AsyncExitStack() as held:
             for key in sorted(set(keys)):  # one order for all, or two that share keys would wait for each other
-                lock = self._running.setdefault(key, asyncio.Lock())
-                await lock.acquire()
-                held.append(lock)
+                await held.enter_async_context(self._running.setdefault(key, asyncio.Lock()))
             yield
-        finally:
-            for lock in held:
-                lock.release()
 
     def _line(self) -> _Line:
         loop = asyncio.get_running_loop()

@@ -267,11 +267,8 @@ class Tables:
             raise _missing(key) from None
 
     def _load(self, path: StorePath, key: TableKey) -> pa.Table:
-        try:
-            with storage_errors(str(path)):
-                return pq.read_table(whole(path), partitioning=None)
-        except FileNotFoundError:
-            raise _missing(key) from None
+        with self._errors(key):
+            return pq.read_table(whole(path), partitioning=None)
 
 
 def check_fingerprint(tables: Tables, key: TableKey, fingerprint: str) -> None:
