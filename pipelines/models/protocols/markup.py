@@ -31,9 +31,10 @@ class Malformed:
 
 
 @cache
-def tag(*names: str) -> re.Pattern[str]:
-    """Any of the tags ``<name>``, in any case; ``/name`` is a closing tag and ``/?name`` either."""
-    return re.compile(rf"<(?:{'|'.join(names)})>", re.IGNORECASE | re.ASCII)
+def tag(*names: str, before: str = "") -> re.Pattern[str]:
+    """Any of the tags ``<name>``, in any case; ``/name`` is a closing tag and ``/?name`` either. ``before``: what
+    stands before it."""
+    return re.compile(rf"{before}<(?:{'|'.join(names)})>", re.IGNORECASE | re.ASCII)
 
 
 def split_at_tag(text: str, name: str) -> tuple[str, str, str] | None:
@@ -46,14 +47,9 @@ def split_at_tag(text: str, name: str) -> tuple[str, str, str] | None:
     return text[: opening.start()], text[opening.end() : end], text[after:]
 
 
-@cache
-def _containers(name: str) -> re.Pattern[str]:
-    return re.compile(rf"\s*<{name}>", re.IGNORECASE | re.ASCII)
-
-
 def another_container(text: str, name: str, start: int = 0) -> bool:
     """Return whether ``<name>`` is the first in ``text`` from ``start`` on, apart from whitespace."""
-    return _containers(name).match(text, start) is not None
+    return tag(name, before=r"\s*").match(text, start) is not None
 
 
 def code_or_answer(text: str, *, sandbox: str) -> ParsedTurn | Malformed:

@@ -1,11 +1,7 @@
 """A model server of this process: started, waited for until it answers, stopped. It ends with its starter."""
 
-import http.client
-import json
 import re
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +13,6 @@ from darkroom.pipelines.processes.process_sessions import LeashedProcess, free_p
 POLL_SECONDS = 0.5
 GRACE_SECONDS = 20.0
 """Between SIGTERM and SIGKILL, to finish requests."""
-# without the environment's proxy, which cannot reach this machine's servers
-_opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class Progress(NamedTuple):
@@ -84,10 +78,14 @@ class ModelServer:
 
     def _answers(self) -> bool:
         """Ask ``/health`` and ``/v1/models``; only vLLM's list names the model (transformers lists its cache)."""
+        import httpx2  # a command that serves nothing does without it
+
         try:
-            _get(f"{self.url}/health")
-            models = json.loads(_get(f"{self.url}/v1/models"))
-        except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError):
+            # no proxy of the environment reaches this machine's servers
+            with httpx2.Client(base_url=self.url, timeout=10, trust_env=False) as client:
+                client.get("/health").raise_for_status()
+                models = client.get("/v1/models").raise_for_status().json()
+        except (httpx2.HTTPError, ValueError):
             return False
         return self.engine.name != "vllm" or self.model.name in [model.get("id") for model in models.get("data", [])]
 
@@ -104,8 +102,3 @@ def start(
     command = engine.command(model, host=host, port=port)
     process = LeashedProcess(command, environment=engine.environment(model), log=log)
     return ModelServer(model, engine, url_of(host, port), log, process)
-
-
-def _get(url: str) -> bytes:
-    with _opener.open(url, timeout=10) as response:
-        return bytes(response.read())
