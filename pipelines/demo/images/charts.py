@@ -137,22 +137,18 @@ def _iris_means(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
     axes.set(title=f"Iris {SPECIES[species]}: mean measurements", ylabel="centimetres")
     more = f"Which measurement of Iris {SPECIES[species]} has the {{}} mean?"
     ranked = _ranked(means, more.format("second smallest"), more, own_rank="second smallest")
-    return _ask_names(ranked, IRIS, axes, place=place, rng=rng)
+    return _asks(ranked, axes, _named(IRIS, place, rng))
 
 
-def _ask_names(
-    ranked: Sequence[tuple[str, int]], names: Sequence[str], axes: Axes, *, place: int, rng: Random
-) -> list[Ask]:
-    """Questions about bars without an order, whose answers are their names; ``place`` is the first right choice's."""
-    asks = []
-    for n, (question, at) in enumerate(ranked):
-        choices = lettered(names[at], [name for name in names if name != names[at]], place=place + n, rng=rng)
-        asks.append(Ask(question, choices, "plot", partial(_plot_area, axes)))
-    return asks
+def _named(names: Sequence[str], place: int, rng: Random) -> Callable[[int, int], Choices]:
+    """Choices of bars without an order, by their names; ``place`` is the first right choice's."""
+    return lambda n, at: lettered(names[at], [*names[:at], *names[at + 1 :]], place=place + n, rng=rng)
 
 
-def _asks(ranked: Sequence[tuple[str, int]], axes: Axes, choices: Callable[[int], Choices]) -> list[Ask]:
-    return [Ask(question, choices(at), "plot", partial(_plot_area, axes)) for question, at in ranked]
+def _asks(ranked: Sequence[tuple[str, int]], axes: Axes, choices: Callable[[int, int], Choices]) -> list[Ask]:
+    """``choices``: of the n-th question, with the place of the value that it means."""
+    find = partial(_plot_area, axes)
+    return [Ask(question, choices(n, at), "plot", find) for n, (question, at) in enumerate(ranked)]
 
 
 def _wine_means(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
@@ -165,7 +161,7 @@ def _wine_means(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
     axes.figure.subplots_adjust(left=0.22)
     which = f"Which constituent of the wines of cultivar {cultivar + 1} has the"
     ranked = _ranked([means[name] for name in names], f"{which} longest bar?", f"{which} {{}} mean?")
-    return _ask_names(ranked, names, axes, place=place, rng=rng)
+    return _asks(ranked, axes, _named(names, place, rng))
 
 
 def _iris_scatter(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
@@ -194,7 +190,7 @@ def _exercise_line(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
     axes.grid(axis="y", alpha=0.4)
     own = f"Which participant did the most {EXERCISES[column]}? Give the number."
     more = f"Which participant did the {{}} number of {EXERCISES[column]}? Give the participant's number."
-    return _asks(_ranked(counts, own, more), axes, lambda at: Choices((), str(at + 1)))
+    return _asks(_ranked(counts, own, more), axes, lambda _, at: Choices((), str(at + 1)))
 
 
 def _pulse_bars(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
@@ -205,7 +201,7 @@ def _pulse_bars(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
     axes.set(title=f"Linnerud: {PHYSIOLOGY[column]} of twenty men", xlabel="participant", xticks=people)
     own = f"Whose {PHYSIOLOGY[column]} is the highest? Give the number of the participant."
     more = f"Which participant's {PHYSIOLOGY[column]} is the {{}} of all twenty? Give the number."
-    return _asks(_ranked(values, own, more), axes, lambda at: Choices((), str(at + 1)))
+    return _asks(_ranked(values, own, more), axes, lambda _, at: Choices((), str(at + 1)))
 
 
 def _radius_bins(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
@@ -217,7 +213,7 @@ def _radius_bins(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
     axes.set(title="Benign tumours by mean radius", xlabel="mean radius", ylabel="tumours")
     own = "In which range of the mean radius do most benign tumours lie?"
     more = "Which range of the mean radius holds the {} number of benign tumours?"
-    return _asks(_ranked(counts, own, more), axes, lambda at: in_order(names[at], names))
+    return _asks(_ranked(counts, own, more), axes, lambda _, at: in_order(names[at], names))
 
 
 PLOTS = (

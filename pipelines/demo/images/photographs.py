@@ -36,11 +36,9 @@ _TURNS = {90: Image.Transpose.ROTATE_90, 180: Image.Transpose.ROTATE_180, 270: I
 def photographs(kind: str, seed: int) -> list[LazyRow]:
     """The easy questions (``photo``), those at a glance (``overview``) or the snapshots by name, not made yet."""
     questions = QUESTIONS[kind]
-    own = [f"{number:02d}" if kind == "snapshot" else each["photograph"] for number, each in enumerate(questions)]
-    return [
-        LazyRow(name, partial(_row, name, number, questions[number], seed))
-        for number, name in enumerate(f"{kind}/{each}" for each in own)
-    ]
+    own = (f"{number:02d}" if kind == "snapshot" else each["photograph"] for number, each in enumerate(questions))
+    rows = ((f"{kind}/{name}", number) for number, name in enumerate(own))
+    return [LazyRow(name, partial(_row, name, number, questions[number], seed)) for name, number in rows]
 
 
 def _row(name: str, number: int, question: Mapping[str, Any], seed: int) -> SourceRow:

@@ -22,7 +22,6 @@ from darkroom.pipelines.demo.images.material import (
     Choices,
     LazyRow,
     Photograph,
-    image_row,
     in_order,
     joint_license,
     jpeg_bytes,
@@ -127,16 +126,24 @@ def _drawn(number: int, seed: int) -> tuple[Wall, SourceRow]:
     placed = sorted(scene.placed[topic.kind], key=lambda thing: thing.photograph is not subject)
     choices = _choices(topic.choices, placed[0], photographs, number // len(TOPICS) + number + seed, rng)
     words = topic.wordings[number // len(TOPICS) % len(topic.wordings)]
-    question = words.format(image=subject.phrase, look=placed[0].target.look)
-    image, truth = jpeg_bytes(lit(scene.canvas, rng)), _truth(topic, placed)
     license = joint_license([TEXTURE_LICENSE, *(photograph.license for photograph in photographs)])
-    row = image_row("", image, question, choices, truth, category=topic.category, license=license)
-    return wall, _searched(row, number) if topic.choices == "images" else row
+    blank = SourceRow("", (jpeg_bytes(lit(scene.canvas, rng)),), "", "", license=license)
+    return wall, _asked_row(blank, topic, words, choices, placed, number)
 
 
-def _truth(topic: Topic, placed: Sequence[Placed]) -> Truth:
-    boxes = tuple(TruthBox(thing.target.label, *thing.box) for thing in placed)
-    return Truth(boxes, count=int(placed[0].target.value) if topic.kind == "dots" else None)
+def _asked_row(
+    wall: SourceRow, topic: Topic, words: str, choices: Choices, placed: Sequence[Placed], number: int
+) -> SourceRow:
+    """The row ``wall`` with a question about the first of ``placed``; the others are of its kind. Where the question
+    tells the thing only by what a closer look shows of it, families search."""
+    thing = placed[0].target
+    question = words.format(image=placed[0].photograph.phrase, look=thing.look, value=thing.value)
+    boxes = tuple(TruthBox(each.target.label, *each.box) for each in placed)
+    truth = Truth(boxes, count=int(thing.value) if topic.kind == "dots" else None)
+    options, answer = choices
+    row = replace(wall, question=question, answer=answer, choices=options, truth=truth, category=topic.category)
+    searched = {FOUND: "searched", FAMILIES: [SEARCHING[number % len(SEARCHING)]]}
+    return with_details(row, **searched) if topic.choices == "images" else row
 
 
 def _row(name: str, number: int, n: int, seed: int) -> SourceRow:
@@ -149,15 +156,7 @@ def _row(name: str, number: int, n: int, seed: int) -> SourceRow:
     choices = _choices(topic.choices, thing_asked, wall.photographs, number + n + seed, rng)
     # no two questions of a topic share a wording, on one wall or on two
     words = nth_form(topic.wordings, 10 * number + place)
-    target, truth = thing_asked.target, _truth(topic, placed)
-    question = words.format(image=thing_asked.photograph.phrase, look=target.look, value=target.value)
-    row = image_row(name, first.images[0], question, choices, truth, category=topic.category, license=first.license)
-    return _searched(row, number + n) if topic.choices == "images" else row
-
-
-def _searched(row: SourceRow, number: int) -> SourceRow:
-    """A row whose question tells the thing only by what a closer look shows of it."""
-    return with_details(row, **{FOUND: "searched", FAMILIES: [SEARCHING[number % len(SEARCHING)]]})
+    return _asked_row(replace(first, row=name), topic, words, choices, placed, number + n)
 
 
 def _asked(wall: Wall, rng: Random) -> Iterator[tuple[Topic, Placed, int]]:
