@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -168,13 +169,9 @@ def measure(
 
 
 def _box_iou(moves: Iterable[FieldChange]) -> float | None:
-    overlaps = [mean_iou(_boxes(move.before), _boxes(move.after)) for move in moves]
-    defined = [overlap for overlap in overlaps if overlap is not None]
+    pairs = ([list(starmap(Box, json.loads(text))) for text in (move.before, move.after)] for move in moves)
+    defined = [overlap for before, after in pairs if (overlap := mean_iou(before, after)) is not None]
     return fmean(defined) if defined else None
-
-
-def _boxes(text: str) -> list[Box]:
-    return [Box(*corners) for corners in json.loads(text)]
 
 
 def _reasons(all_versions: Iterable[Version]) -> dict[str, dict[str, int]]:

@@ -95,9 +95,10 @@ def _launcher(runs_on: str, settings: RunSettings) -> RunLauncher:
     if (kind := kind_of(runs_on)) == "here":
         return LocalRunLauncher()
     if kind == "slurm":
-        from darkroom.assets.clusters.slurm import slurm_launcher
+        from darkroom.assets.clusters.slurm import SlurmRunLauncher, queued_jobs
 
-        return slurm_launcher(settings)
+        queued_jobs()  # raises where no Slurm answers
+        return SlurmRunLauncher(settings)
     if kind == "ray":
         try:
             from darkroom.assets.clusters.ray import ray_launcher

@@ -22,12 +22,6 @@ _LEFT_SECONDS = 15.0
 _LOG_CHARACTERS = 2000
 
 
-def slurm_launcher(settings: RunSettings) -> "SlurmRunLauncher":
-    """Raises ``UserError`` if no Slurm answers."""
-    queued_jobs()
-    return SlurmRunLauncher(settings)
-
-
 class SlurmRunLauncher(RunLauncher[dg.DagsterInstance]):
     """A run is a job of its own; scripts and logs are in ``<DAGSTER_HOME>/slurm``, which all machines must share."""
 
