@@ -68,6 +68,7 @@ class Limits:
         return _WALL_CEILING if self.wall_seconds is None else self.wall_seconds / self.seconds
 
     def for_decoding(self, n_images: int) -> "Limits":
+        """Limits for decoding a group's images, in `seconds`."""
         return Limits(seconds=max(self.seconds, _DECODE_SECONDS) * max(n_images, 1))
 
     @property

@@ -165,6 +165,7 @@ class SyncPreview:
 
 
 def preview_sync(journal: Journal, campaign: Campaign, pool: Sequence[PoolImage]) -> SyncPreview:
+    """Preview a sync of the campaign with this ``pool``, without asking the server."""
     preview, campaign = SyncPreview(), campaign.seeded(journal.seed)
     frozen, today = journal.terms(), {round: terms_of(campaign, round) for round in ROUNDS}
 

@@ -19,6 +19,7 @@ def digest(value: Any) -> str:
 
 
 def digest_bytes(data: bytes) -> str:
+    """sha256 of bytes."""
     return hashlib.sha256(data).hexdigest()
 
 

@@ -81,6 +81,7 @@ class Leases:
         return leased
 
     def drop(self, connection: sa.Connection, keys: Sequence[str]) -> None:
+        """Ends this holder's leases of ``keys``, those that it has."""
         if self._beating is not None:  # else it never had one
             connection.execute(_DROP, {"keys": padded(keys), "own": self.holder})
 

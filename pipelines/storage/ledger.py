@@ -217,4 +217,5 @@ def _in_one(answer: Callable[[Sequence[Q]], Sequence[A]]) -> Callable[[Sequence[
 
 
 def call_key(kind: str, request: Mapping[str, Any]) -> str:
+    """The key of a call: the digest of its kind and of all that determines it."""
     return digest({"kind": kind, "request": request})

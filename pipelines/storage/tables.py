@@ -106,6 +106,7 @@ class Tables:
         return self.root.joinpath(*key.asset, f"{key.partition}.parquet")
 
     def rejects_path(self, key: TableKey) -> StorePath:
+        """Path of the table's rejects, whether or not they exist."""
         metadata = None if isinstance(self.root, Path) else self._metadata(key)
         return self._rejects_path(key, metadata or {})
 
@@ -215,6 +216,7 @@ class Tables:
         return [TableKey(tuple(asset), name) for *asset, name in below if not name.endswith(_SUFFIX)]
 
     def n_rows(self, key: TableKey) -> int:
+        """Rows in the table, from the file's footer."""
         return int(self._footer(key).num_rows)
 
     def n_rejects(self, key: TableKey) -> int:

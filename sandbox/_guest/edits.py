@@ -1,6 +1,6 @@
 """The repairs that help a small model over trivial mistakes (Thyme, appendix A), every one of them reported.
 
-Code that parses is never changed here; a tool call in JSON is none. What does not parse is tried with ever larger
+Code that parses is never changed here, but for a tool call in JSON. What does not parse is tried with ever larger
 repairs, and the first text that parses is what runs: what is around the code is stripped (`_WRAPPINGS`), outside of
 strings and comments characters become plain (`_CHARACTERS`; a NUL stays an error: no model means one), then lines are
 laid out anew (`_LAYOUTS`).

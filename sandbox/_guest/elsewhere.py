@@ -130,12 +130,8 @@ def install(display: Any, *, has_images: bool) -> None:
     os.listdir = list_folder
     Image.register_save("JPG", Image.SAVE["JPEG"])
     Image.register_save("TIF", Image.SAVE["TIFF"])
-    windows = {
-        **dict.fromkeys(EXPECTED["windows"].split(), wait),
-        "imshow": imshow,
-        "selectROI": choose,
-        "selectROIs": choose,
-    }
+    windows: dict[str, Any] = dict.fromkeys(EXPECTED["windows"].split(), wait)
+    windows |= {"imshow": imshow, "selectROI": choose, "selectROIs": choose}
     for name, function in windows.items():
         setattr(cv2, name, function)
     setattr(Figure, "ginput", choose)  # noqa: B010  # assigning a method is not typed

@@ -128,7 +128,7 @@ def _alike(name: str, names: Iterable[Any]) -> str:
 
 
 def _at_hand(error: BaseException, paths: list[str], work_folder: str) -> str:
-    """What the expression that failed was given: keys instead of one, a length, the parameters of a function."""
+    """Tell what the expression that failed was given: keys instead of one, a length, the parameters of a function."""
     node, frame = _failed_expression(error.__traceback__)
     if isinstance(node, ast.Subscript) and isinstance(error, LookupError):
         there, text = _value(node.value, frame), ast.unparse(node.value)[:_MAX_NAME]

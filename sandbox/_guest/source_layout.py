@@ -72,6 +72,7 @@ _FIELDS: dict[str, str] = tomllib.loads(Path(__file__).with_name("tool_calls.tom
 _TOOL, _ARGUMENTS, _CODE = (_FIELDS[kind].split() for kind in ("tool", "arguments", "code"))
 _INSIDE = {*_CODE, *_ARGUMENTS, *_FIELDS["around"].split()}
 _BOX = re.compile(r"[\[(]\s{0,3}((?:-?[\d.]{1,20},\s{0,3}){3}-?[\d.]{1,20})\s{0,3}[\])]")
+_LIKE_CODE = re.compile(r"[\n(=]")
 _MAX_CALLS, _MAX_DEPTH = 8, 8
 
 
@@ -112,9 +113,11 @@ def _objects(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
 
 
 def _programs(calls: list[dict[str, Any]]) -> list[str]:
-    """The Python that calls hold: all under a name of code, and a whole input that does something."""
-    texts = [(key, value) for call in calls for key, value in call.items() if isinstance(value, str)]
-    return [text for key, text in texts if key in _CODE or (key in _ARGUMENTS and _is_program(text))]
+    """The Python that calls hold under a name of code, or as their whole input. Where no tool is named it has to look
+    like code, also if it does not parse: `{"code": "AB12"}` is a value that was read."""
+    names, is_call = {*_CODE, *_ARGUMENTS}, bool(_tools(calls))
+    texts = [(key in _CODE, text) for call in calls for key, text in call.items() if key in names and type(text) is str]
+    return [text for is_code, text in texts if _is_program(text) or (is_code and (is_call or _LIKE_CODE.search(text)))]
 
 
 def _tools(calls: list[dict[str, Any]]) -> list[tuple[str, Any]]:

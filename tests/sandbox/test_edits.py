@@ -78,6 +78,19 @@ def test_calls_in_tags_run_in_turn() -> None:
 
 
 @pytest.mark.parametrize(
+    "value",
+    ['{"code": "AB12", "price": 3}', '[{"code": "7J42"}, {"code": "K9"}]', '{"python": "3.11"}', '{"input": "a"}'],
+)
+def test_a_value_with_a_field_called_code_is_no_call(value: str) -> None:
+    assert repaired(value) == ([], value)
+
+
+def test_code_in_json_that_does_not_parse_is_still_the_code() -> None:
+    with pytest.raises(SyntaxError):
+        repaired('{"code": "x = (1"}')
+
+
+@pytest.mark.parametrize(
     ("call", "told"),
     [
         ('{"name": "zoom", "arguments": {"bbox_2d": [1, 2, 30, 40]}}', "write image_clue_0.crop((1, 2, 30, 40))"),

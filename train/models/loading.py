@@ -45,32 +45,39 @@ def model_type(folder: Path) -> str:
 _LONGEST_HEADER = 100_000_000
 """Bytes of a safetensors file, by its library."""
 _OTHER_WEIGHTS = "pytorch_model*.bin*"
+_NEEDED = (("tokenizer.json", "vocab.json", "tokenizer.model"), ("preprocessor_config.json", "processor_config.json"))
 
 
 def require_model(folder: Path) -> None:
-    """Check that a model is whole, before anything long: its type, each weights file's header and length, tokenizer and
-    processor. Raises ``TrainError`` that names the file and the remedy."""
+    """Check that a model is whole, before anything long: its type, each weights file's header and length, tokenizer,
+    processor and every other JSON file. Raises ``TrainError`` that names the file and the remedy."""
     model_type(folder)
     again = "download the model again, with `hf download ORG/NAME --local-dir FOLDER`"
-    if method := _read(folder / "config.json").get("quantization_config", {}).get("quant_method"):
-        raise TrainError(
-            f"{folder} has {method} weights, which vLLM alone reads here: take the model they were made of"
-        )
+    for path in sorted(folder.glob("*.json")):
+        try:
+            _read(path)
+        except ValueError as error:
+            raise TrainError(f"{path} is no JSON ({error}): {again}") from error
     index = _read(folder / "model.safetensors.index.json").get("weight_map", {})
     names = sorted(set(index.values())) or ([] if any(folder.glob(_OTHER_WEIGHTS)) else ["model.safetensors"])
     for name in names:
         if lack := _lack_of_weights(folder / name):
             raise TrainError(f"{folder / name} {lack}: {again}")
-    for what, files in {
-        "tokenizer": ("tokenizer.json", "vocab.json", "tokenizer.model"),
-        "processor": ("preprocessor_config.json", "processor_config.json"),
-    }.items():
+    for files in _NEEDED:
         if not any((folder / name).is_file() for name in files):
-            raise TrainError(f"{folder} has no {what} ({' or '.join(files)}): {again}")
+            raise TrainError(f"{folder} has no {' or '.join(files)}: {again}")
+    if quantised := _read(folder / "config.json").get("quantization_config"):
+        from transformers.quantizers.auto import AutoHfQuantizer
+
+        try:
+            AutoHfQuantizer.from_config(quantised, pre_quantized=True).validate_environment(device_map=None)
+        except (ImportError, RuntimeError, TypeError, ValueError) as error:
+            why = f"{' '.join(str(error).split())}. Take the model that it was made of, or serve this one with vLLM"
+            raise TrainError(f"{folder} is quantised: {why}") from error
 
 
 def _lack_of_weights(path: Path) -> str:
-    """What a safetensors file lacks; empty for a whole one."""
+    """Return what a safetensors file lacks; empty for a whole one."""
     if not path.is_file():
         return "is missing"
     with path.open("rb") as file:
@@ -152,6 +159,7 @@ def device_arguments() -> dict[str, Any]:
 
 
 def trainer_arguments(checkpoints: Path, *, seed: int, save_steps: int) -> dict[str, Any]:
+    """Return arguments of all trainers: reproducible, every step logged, two checkpoints kept."""
     return {
         "output_dir": str(checkpoints),
         "seed": seed,

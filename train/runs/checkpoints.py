@@ -49,6 +49,7 @@ def folder_digest(folder: Path, pattern: str = "*") -> str:
 
 
 def finished(output: Path, inputs: CheckpointInputs) -> dict[str, Any] | None:
+    """Read the history of a complete checkpoint made from ``inputs``; None when there is none."""
     path = output / HISTORY
     if not path.is_file():
         return None

@@ -115,6 +115,7 @@ def joint_license(licenses: Iterable[str]) -> str:
 
 
 def jpeg_bytes(image: Image.Image, *, quality: int = 90) -> bytes:
+    """An image as a JPEG without metadata."""
     return encode(image, "JPEG", quality=quality)
 
 

@@ -24,6 +24,7 @@ from openai.types import Batch
 from darkroom.pipelines.models.messages import Message, Part, Text
 from darkroom.pipelines.models.policies.policy import NoAnswer, PolicyError, PolicyUnavailable, StatusError
 from darkroom.pipelines.models.policies.settings import Endpoint
+from darkroom.sandbox.errors import raised_as
 
 CHECK_SECONDS = 10.0
 FILE_SECONDS = 120.0
@@ -148,14 +149,13 @@ def _client(endpoint: Endpoint, key: str) -> openai.AsyncOpenAI:
     url = httpx2.URL(endpoint.base_url)
     limits = httpx2.Limits(max_connections=endpoint.concurrency, keepalive_expiry=IDLE_SECONDS)
     auth = (url.username, url.password) if url.userinfo else None
+    certificates = _certificates(*map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
     settings: dict[str, Any] = {
         "api_key": key or "none",
         "max_retries": 0,
         "timeout": None,  # `EndpointCalls` limits each try
         "default_headers": {"User-Agent": f"darkroom-toolkit/{version('darkroom-toolkit')}"},
-        "http_client": openai.DefaultAioHttpClient(
-            limits=limits, auth=auth, verify=_certificates(*map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
-        ),
+        "http_client": openai.DefaultAioHttpClient(limits=limits, auth=auth, verify=certificates),
     }
     if url.host.endswith(".openai.azure.com") and not url.path.rstrip("/").endswith("/v1"):
         return openai.AsyncAzureOpenAI(azure_endpoint=str(url.join("/")), azure_deployment=endpoint.model, **settings)
@@ -164,8 +164,9 @@ def _client(endpoint: Endpoint, key: str) -> openai.AsyncOpenAI:
 
 @cache
 def _certificates(file: str | None, folder: str | None) -> ssl.SSLContext:
-    """Those of the environment, read once: it takes 40 ms."""
-    return httpx2.create_ssl_context()
+    """The environment's certificates, read once: it takes 40 ms. Raises ``ValueError`` that names the variables."""
+    with raised_as(lambda error: ValueError(f"SSL_CERT_FILE={file}, SSL_CERT_DIR={folder}: {error}"), OSError):
+        return httpx2.create_ssl_context()
 
 
 @contextmanager

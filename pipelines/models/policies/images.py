@@ -35,6 +35,7 @@ class ImageEncoder:
         self._threads = ThreadPoolExecutor(min(4, os.cpu_count() or 1), "images")
 
     def size(self, image: ImageRef) -> tuple[int, int]:
+        """Width and height of what is sent for ``image``."""
         return self._limits.fit(image.width, image.height)
 
     async def url(self, image: ImageRef) -> bytes:

@@ -92,6 +92,7 @@ class ConcurrencyLimiter:
 
     @property
     def n_wanted(self) -> int:
+        """Calls in flight and waiting."""
         return self.n_in_flight + len(self._waiting)
 
     def lease(self, n_calls: int) -> None:

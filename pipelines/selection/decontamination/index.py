@@ -171,7 +171,7 @@ class ContaminationReport:
 
 class MatchCache:
     """A file with the matches of every image that was looked at, among these benchmarks' images and by this code: for
-    all families and later runs. Processes share it."""
+    all families and later runs. Processes share it; those of other benchmarks or code are deleted."""
 
     def __init__(self, file: Path, sha256s: Sequence[str]) -> None:
         code = code_digest("darkroom.pipelines.selection", "darkroom.pipelines.vision")
@@ -184,15 +184,17 @@ class MatchCache:
         except sqlite3.DatabaseError:  # damaged: made again
             file.unlink()
             self._open(file)
+        self._database.execute("DELETE FROM matches WHERE benchmarks != ?", (self._key,))
 
     def _open(self, file: Path) -> None:
         self._database = sqlite3.connect(file, timeout=60.0, isolation_level=None, check_same_thread=False)
         self._database.execute("PRAGMA journal_mode = WAL")
-        columns = "benchmarks TEXT, image TEXT, found TEXT, PRIMARY KEY (benchmarks, image)"
-        self._database.execute(f"CREATE TABLE IF NOT EXISTS matches ({columns}) WITHOUT ROWID")
+        self._database.execute(
+            "CREATE TABLE IF NOT EXISTS matches (benchmarks, image, found, UNIQUE (benchmarks, image))"
+        )
 
     def find(self, image: str, look: Callable[[], list[ImageMatch]]) -> list[ImageMatch]:
-        """What an image shows, by its sha256: as it was found before, or by a ``look``."""
+        """Matches of an image, by its sha256: as they were found before, or by a ``look``."""
         wanted = "SELECT found FROM matches WHERE benchmarks = ? AND image = ?"
         if (kept := self._database.execute(wanted, (self._key, image)).fetchone()) is not None:
             return [ImageMatch(*match) for match in json.loads(kept[0])]

@@ -10,7 +10,7 @@ block of images meets in one of the files.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -103,8 +103,8 @@ def _same(
         gone: set[int] = set()
         for row in rows:
             begin, end = np.searchsorted(proposals.rows, (row, row + 1))
-            of_row = [of for of in proposals.of[begin:end].tolist() if of not in gone and related(row, of)]
-            likeliest = of_row[:MOST_COMPARED]
+            of_row = (of for of in proposals.of[begin:end].tolist() if of not in gone and related(row, of))
+            likeliest = islice(of_row, MOST_COMPARED)
             match = next(((of, compared) for of in likeliest if (compared := compare(row, of))), None)
             if match is not None:
                 gone.add(row)

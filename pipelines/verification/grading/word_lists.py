@@ -19,6 +19,7 @@ import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,8 @@ class WordModel:
         for class_name, entry in ((each, entry) for each, entries in classes.items() for entry in entries.split()):
             phrase = " ".join(_TOKEN.findall(entry.replace("_", " ")))
             self._classes["*" * entry.startswith("*") + phrase + "*" * entry.endswith("*")].add(class_name)
+        self._beginnings = {first for first, *more in map(str.split, self._classes) if more}
+        self.features = lru_cache(maxsize=256)(self._features)  # both kinds of a thought's parts
         self.weights = json.loads(Path(module).with_name(f"{name}_weights.json").read_text(encoding="utf-8"))
 
     def evidence(self, text: str, kind: str) -> str | None:
@@ -97,8 +100,7 @@ class WordModel:
                 return f"{part.strip()} ({', '.join(known[:3])})"
         return None
 
-    def features(self, part: str) -> set[str]:
-        """The features of a part of a text."""
+    def _features(self, part: str) -> set[str]:
         tokens = _TOKEN.findall(part.replace("’", "'"))[:MAX_TOKENS]
         found = sorted(self._found(tokens))
         pairs = [(a, b, other - end) for n, (_, end, a) in enumerate(found) for other, _, b in found[n + 1 :] if a != b]
@@ -110,7 +112,8 @@ class WordModel:
         lower = [token.lower() for token in tokens]
         for start, token in enumerate(tokens):
             longest = {name: start + 1 for name, value in self._values.items() if value.match(token)}
-            for end in range(start + 1, min(start + _MOST_WORDS, len(lower)) + 1):
+            n_words = _MOST_WORDS if lower[start] in self._beginnings else 1
+            for end in range(start + 1, min(start + n_words, len(lower)) + 1):
                 longest |= dict.fromkeys(self._names(" ".join(lower[start:end]), lower[end - 1]), end)
             yield from ((start, end, name) for name, end in longest.items())
 

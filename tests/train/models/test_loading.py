@@ -93,14 +93,29 @@ def quantised(folder):
         (lambda folder: (folder / "model.safetensors").write_bytes(b""), "is no safetensors file, or its beginning"),
         (lambda folder: (folder / "model.safetensors").write_bytes(b"\xff" * 99), "is no safetensors file, or its be"),
         (lambda folder: sharded(folder, n_missing=1), r"model-00003-of-00003\.safetensors is missing: download"),
-        (lambda folder: (folder / "tokenizer.json").unlink(), r"has no tokenizer \(tokenizer\.json or vocab"),
+        (
+            lambda folder: (folder / "tokenizer.json").unlink(),
+            r"has no tokenizer\.json or vocab\.json or tokenizer\.model: download",
+        ),
         (
             lambda folder: [path.unlink() for path in folder.glob("*processor_config.json")],
-            r"has no processor \(preprocessor_config\.json or",
+            r"has no preprocessor_config\.json or processor_config\.json: download",
         ),
-        (quantised, "has awq weights, which vLLM alone reads here: take the model they were made of"),
+        (lambda folder: half_a_file(folder / "tokenizer.json"), r"tokenizer\.json is no JSON \(.*: download"),
+        (
+            lambda folder: (folder / "tokenizer.json").write_text("version https://git-lfs.github.com/spec/v1\n"),
+            r"tokenizer\.json is no JSON \(.*: download",
+        ),
+        (
+            lambda folder: (folder / "model.safetensors.index.json").write_text('{"weight_map": {'),
+            r"index\.json is no JSON \(.*: download",
+        ),
+        (quantised, r"is quantised: .*gptqmodel.*\. Take the model that it was made of, or serve this one with vLLM"),
     ],
-    ids=["none", "cut", "pointer", "empty", "noise", "a shard", "tokenizer", "processor", "quantised"],
+    ids=[
+        *("none", "cut", "pointer", "empty", "noise", "a shard", "tokenizer", "processor"),
+        *("half a tokenizer", "a tokenizer's pointer", "half an index", "quantised"),
+    ],
 )
 def test_half_a_download_is_said_before_anything_is_loaded(damage, said, tiny, tmp_path):
     folder = shutil.copytree(tiny, tmp_path / "model")
@@ -114,6 +129,8 @@ def test_half_a_download_is_said_before_anything_is_loaded(damage, said, tiny, t
 def test_whole_models_of_several_files_and_of_other_formats_pass(tiny, tmp_path):
     folder = shutil.copytree(tiny, tmp_path / "model")
     sharded(folder, n_missing=0)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"quantization_config": None}))
     require_model(folder)
     for path in folder.glob("*.safetensors*"):
         path.unlink()

@@ -155,6 +155,7 @@ def build_trainer(
     save_steps: int = 0,
     sample_log: Any = None,
 ) -> Any:
+    """Build a trainer whose rollouts execute code; sets the GRPO template on ``processor``."""
     processor.chat_template = loading.template("grpo", loading.model_type(model))
     processor.tokenizer.response_template = PLAIN_RESPONSE
     arguments = _config(settings, method, processor, steps, save_steps)  # before the model: it starts the process group
