@@ -44,7 +44,6 @@ def model_type(folder: Path) -> str:
 
 _LONGEST_HEADER = 100_000_000
 """Bytes of a safetensors file, by its library."""
-_OTHER_WEIGHTS = "pytorch_model*.bin*"
 _NEEDED = (("tokenizer.json", "vocab.json", "tokenizer.model"), ("preprocessor_config.json", "processor_config.json"))
 
 
@@ -59,7 +58,7 @@ def require_model(folder: Path) -> None:
         except ValueError as error:
             raise TrainError(f"{path} is no JSON ({error}): {again}") from error
     index = _read(folder / "model.safetensors.index.json").get("weight_map", {})
-    names = sorted(set(index.values())) or ([] if any(folder.glob(_OTHER_WEIGHTS)) else ["model.safetensors"])
+    names = sorted(set(index.values())) or ([] if any(folder.glob("pytorch_model*.bin*")) else ["model.safetensors"])
     for name in names:
         if lack := _lack_of_weights(folder / name):
             raise TrainError(f"{folder / name} {lack}: {again}")
@@ -90,8 +89,7 @@ def _lack_of_weights(path: Path) -> str:
             end = 8 + length + max(of["data_offsets"][1] for name, of in header.items() if name != "__metadata__")
         except (AttributeError, KeyError, TypeError, ValueError):
             return "is no safetensors file, or its beginning alone"
-    size = path.stat().st_size
-    return "" if size >= end else f"is cut off, with {size:,} of {end:,} bytes"
+    return "" if (size := path.stat().st_size) >= end else f"is cut off, with {size:,} of {end:,} bytes"
 
 
 def load_processor(folder: Path, *, min_pixels: int | None = None, max_pixels: int | None = None) -> Any:
