@@ -425,9 +425,12 @@ def test_work_that_only_the_browser_has_is_put_back_unless_the_task_has_changed(
     change_kept(begun, "Only here", campaign)
     begun.visitor.until(f"{field('Question')}.value === 'Only here'")
     begun.until_drafted("Only here")
-    change_kept(begun, "Before the draft", campaign, draft="of an earlier time")
+    change_kept(begun, "Since it was sent", campaign, draft="of an earlier time")
+    begun.visitor.until(f"{field('Question')}.value === 'Since it was sent'")
+    begun.until_drafted("Since it was sent")
+    change_kept(begun, "Before the draft", campaign, draft="of an earlier time", sent="")
     begun.visitor.until_said("This browser holds other work of yours on this task than the server.")
-    begun.visitor.until_said("Only here")  # as a text and not in a field, until one is chosen
+    begun.visitor.until_said("Since it was sent")  # as a text and not in a field, until one is chosen
     begun.visitor.click("#darkroom-bar button")
     begun.visitor.until(f"{field('Question')}.value === 'Before the draft'")
     begun.until_drafted("Before the draft")

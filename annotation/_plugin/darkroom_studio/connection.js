@@ -68,7 +68,7 @@
   async function sendDraft(resource, options) {
     if (waiting) return made({}, 200);  // it is in the browser's storage, and is sent later
     var body = JSON.parse(options.body || "{}");
-    if (body.result) body.result = darkroom.withTyped(body.result);
+    if (body.result) darkroom.sending(body.result = darkroom.withTyped(body.result));
     var text = JSON.stringify(body);
     var done = await attempt(resource, {...options, body: text, keepalive: text.length < KEEPALIVE_CHARACTERS});
     if (done.trouble) {

@@ -5,9 +5,10 @@
   var darkroom = window.darkroom, PREFIX = "darkroom:work:", MOST = 20, LONGEST = 200000, OLDEST_MS = 30 * 86400e3;
   var TICK_MS = 500, DRAFT_MS = 4000, SENDING_MS = 2000;
   var tab = Math.random(), channel = new BroadcastChannel("darkroom");
-  // what the page shows, and since when; what it last held, and what of that the server has; whether it may not be changed,
-  // since another tab has it or the person must choose; whether it is being submitted
-  var shown = null, seen = "", last = "", drafted = "", draftTime = "", asked = 0, isGuest = false, isHeld = false;
+  // what the page shows, and since when; what it last held, and what of that the server has; what was sent to it, arrived
+  // or not; whether it may not be changed, since another tab has it or the person must choose; whether it is being submitted
+  var shown = null, seen = "", last = "", held = null, drafted = "", draftTime = "", sent = [], asked = 0;
+  var isGuest = false, isHeld = false;
 
   // The form as it is, to be read and not to be changed or submitted.
   function close(selected) {
@@ -55,7 +56,7 @@
     }).sort(function (a, b) { return b.at - a.at; });
   }
   function write(work, results, isDrafted) {
-    var copy = {version: work.version, at: Date.now(), draft: draftTime, drafted: isDrafted, results: results};
+    var copy = {version: work.version, at: Date.now(), draft: draftTime, sent: sent, drafted: isDrafted, results: results};
     try {
       var text = JSON.stringify(copy);
       if (text.length > LONGEST) return localStorage.removeItem(work.key);
@@ -80,6 +81,8 @@
     var work = workOn(selected), copy = null;
     shown = work;
     isGuest = isHeld = false;
+    held = null;
+    sent = [];
     last = drafted = essence(selected.serializeAnnotation({fast: true}));  // what was typed meanwhile is new
     draftTime = (darkroom.served[window.Htx.task.id] || {}).draft || "";
     darkroom.say("work");
@@ -91,7 +94,7 @@
       put(selected, copy.results);
       drafted = "";  // of the server: to be saved
     }
-    if (copy.draft === draftTime) return restore();
+    if (copy.draft === draftTime || (copy.sent || []).includes(digest(last))) return restore();
     function open() {
       isGuest = false;
       darkroom.say("work");
@@ -110,7 +113,8 @@
     var results = darkroom.withTyped(selected.serializeAnnotation({fast: true})), now = essence(results);
     if (now !== last) {
       last = now;
-      write(shown, results, false);
+      held = results;
+      write(shown, held, false);
     }
     return selected;
   }
@@ -120,6 +124,10 @@
     selected.autosave.cancel();
     selected.saveDraft();
   }
+  darkroom.sending = function (results) {
+    sent = [digest(essence(results)), ...sent].slice(0, MOST);
+    if (held) write(shown, held, false);
+  };
   darkroom.drafted = function (results, time) {
     if (!shown) return;
     drafted = essence(results);
