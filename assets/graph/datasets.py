@@ -64,10 +64,13 @@ def sft_dataset_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
         with workspace.open() as opened:
             tables, screening = opened.tables, Screening(opened)
             shards = drafted_partitions(tables, recipes, _shards(opened))
-            for recipe in recipes:
-                quota = config.quotas_of(recipes).get(recipe.family)
-                parts = config.model_dump(include={"validation_share", "n_replayed"})
-                dataset = SftDataset(opened, recipe, shards, n_rows=quota, screening=screening, **parts)
+            quotas, parts = config.quotas_of(recipes), config.model_dump(include={"validation_share", "n_replayed"})
+            parts |= {"partitions": shards, "screening": screening}
+            datasets = [SftDataset(opened, recipe, n_rows=quotas.get(recipe.family), **parts) for recipe in recipes]
+            for dataset in datasets:
+                dataset.make_table()
+            for recipe, dataset in zip(recipes, datasets, strict=True):
+                dataset.splits = datasets[0].splits  # of all families: the tables are complete
                 report, shipped = dataset.publish()
                 context.log.info("%s: %d rows, %d bytes", shipped.folder, shipped.n_rows, shipped.n_bytes)
                 keys = [TableKey((recipe.family, "trajectories"), shard) for shard in shards]

@@ -155,7 +155,7 @@ class MixSettings(LaunchpadSettings):
     n_rows: int | None = Field(default=None, ge=0)
     """Rows in all; null: all that the quotas allow."""
     validation_share: float = Field(default=0.05, ge=0, le=1)
-    """Share of image groups for validation."""
+    """Share of rows for validation, in whole groups of images."""
 
 
 class DatasetSettings(LaunchpadSettings):
@@ -166,7 +166,7 @@ class DatasetSettings(LaunchpadSettings):
     quotas: dict[str, int] = Field(default={})
     """Rows by family; overrides the mixture."""
     validation_share: float = Field(default=0.05, ge=0, le=1)
-    """Share of image groups for validation."""
+    """Share of rows for validation, in whole groups of images."""
     n_replayed: int | None = 3
     """Rows per family whose code is executed again for the card; null: all."""
 

@@ -25,6 +25,7 @@ from darkroom.sandbox.errors import UserError
 R = TypeVar("R")
 T = TypeVar("T")
 P = TypeVar("P", bound=StorePath)
+Rows = Iterator[dict[str, Any]]
 Kind = Literal["trajectories", "prompts"]
 """Whole conversations (``datasets/sft``), or questions with graders (``datasets/rl/prompts``)."""
 _ASSETS: Mapping[Kind, str] = {"trajectories": "sft_dataset", "prompts": "rl_dataset"}
@@ -131,14 +132,16 @@ def n_rows_of(files: Iterable[StorePath]) -> int:
     return sum(int(footer(file).num_rows) for file in files)
 
 
-def read_files(files: Iterable[StorePath], *, without: Collection[str] = ()) -> Iterator[dict[str, Any]]:
-    """The rows of files, a few in memory at a time; of media ``without`` (``images``, ``videos``) no bytes are read."""
-    n_rows = _ROWS_WITHOUT_IMAGES_AT_ONCE if "images" in without else _ROWS_AT_ONCE
+def read_files(files: Iterable[StorePath], *, without: Collection[str] = (), only: Collection[str] = ()) -> Rows:
+    """The rows of files, a few in memory at a time; of media ``without`` (``images``, ``videos``) no bytes are read.
+    ``only``: these columns, where there are any."""
+    n_rows = _ROWS_WITHOUT_IMAGES_AT_ONCE if only or "images" in without else _ROWS_AT_ONCE
     for path in files:
         with storage_errors(str(path)), opened(path) as source, pq.ParquetFile(source) as file:
             leaves = [file.schema.column(place).path for place in range(len(file.schema))]
             bare = [leaf for leaf in leaves if not (leaf.endswith(".bytes") and leaf.split(".")[0] in without)]
-            for batch in file.iter_batches(batch_size=n_rows, columns=bare if without else None):
+            bare = [leaf for leaf in bare if not only or leaf.split(".")[0] in only]
+            for batch in file.iter_batches(batch_size=n_rows, columns=bare if only or without else None):
                 yield from batch.to_pylist()
 
 
@@ -156,7 +159,7 @@ def row_at(path: StorePath, place: int) -> dict[str, Any]:
     raise DatasetError(f"{path} was truncated while it was read; rerun the command")
 
 
-def read_rows(folders: Sequence[StorePath], *, limit: int | None = None) -> Iterator[dict[str, Any]]:
+def read_rows(folders: Sequence[StorePath], *, limit: int | None = None) -> Rows:
     """The rows of ``folders``, at most ``limit`` of each, with the images' bytes."""
     for folder in folders:
         yield from islice(read_files(dataset_files(folder)), limit)

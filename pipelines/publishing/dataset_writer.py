@@ -8,21 +8,23 @@ and from there into its files: of all rows only what selects them is in memory.
 import json
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from darkroom.pipelines.generation.stage import RUNNER_CODE
-from darkroom.pipelines.publishing.dataset_reader import Kind, dataset_files, marker_facts
+from darkroom.pipelines.publishing.dataset_reader import Kind, dataset_files, dataset_folders, marker_facts, read_files
 from darkroom.pipelines.publishing.manifest import MANIFEST, write_manifest
 from darkroom.pipelines.publishing.parquet_shards import ShardWriter, Shipped
 from darkroom.pipelines.publishing.row_selection import Selection
-from darkroom.pipelines.records import Reject, Sample, to_row
+from darkroom.pipelines.records import ImageRef, Reject, Sample, VideoRef, from_row, to_row
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.records.reject_reasons import reject
+from darkroom.pipelines.records.samples import bare_sample
 from darkroom.pipelines.selection.decontamination import read_benchmarks
 from darkroom.pipelines.selection.sampling import ALL_FOR_TRAINING, SPLITS, Split, Splits, grouped
 from darkroom.pipelines.selection.screening import Screening
@@ -37,6 +39,7 @@ from darkroom.pipelines.storage.workspace import Workspace
 R = TypeVar("R")
 F = TypeVar("F", bound="RowFacts")
 _CARD = "README.md"
+_SHOWN = ("sample_id", "image_refs", "n_question_images", "video_refs")
 ROWS_CODE = (
     *RUNNER_CODE,
     __name__,
@@ -73,6 +76,7 @@ class Publication(ABC, Generic[R, F]):
     stage: ClassVar[str]
     """What its rejects name."""
     workspace: Workspace
+    screening: Screening | None
     validation_share: float
     shard_bytes: int
 
@@ -106,9 +110,13 @@ class Publication(ABC, Generic[R, F]):
     def identify(self, row: Any) -> Mapping[str, str]:
         """The columns by which a reject names its row."""
 
-    @abstractmethod
-    def splits(self) -> Splits:
-        """The groups of samples that stay in one split; the table is complete when this is computed."""
+    def split_samples(self) -> Iterator[Sample]:
+        """All samples whose groups stay in one split."""
+        return (sample for _, sample in self.shipped())
+
+    def families(self) -> Iterable[Iterable[str]]:
+        """The sample of each row that ships, for each family."""
+        yield (sample.sample_id for _, sample in self.shipped())
 
     @abstractmethod
     def shipped(self) -> Iterator[tuple[R, Sample]]:
@@ -126,21 +134,46 @@ class Publication(ABC, Generic[R, F]):
     def card(self, facts: F, report: StageReport, n_by_split: Mapping[str, int], folder: Path) -> str:
         """The card's text; the parquet files in ``folder`` are complete when this is computed."""
 
-    def _grouped(self, samples: Callable[[], Iterator[Sample]], screening: Screening) -> Splits:
-        """Splits of the samples by groups that share an image, also one that was changed."""
+    @cached_property
+    def splits(self) -> Splits:
+        """By groups that share an image, also one that was changed; the tables of all families are complete then."""
         if not self.validation_share:
             return ALL_FOR_TRAINING
-        same = screening.same_images(image for sample in samples() for image in sample.images)
-        return grouped(samples(), validation_share=self.validation_share, same=same)
+        return grouped(
+            self.split_samples(),
+            validation_share=self.validation_share,
+            same=self._screening.same_images(image for sample in self.split_samples() for image in sample.images),
+            families=self.families(),
+            published=self._published(),
+        )
+
+    def _published(self) -> Iterator[tuple[Split, Sample]]:
+        """The split of each row that is published here with this share, and its sample, but for its words."""
+        for folder in dataset_folders(self.folder.parent):
+            facts = marker_facts(folder)
+            if facts and facts.get("validation_share", self.validation_share) == self.validation_share:
+                for split in SPLITS:
+                    for row in read_files(dataset_files(folder, split=split), only=_SHOWN):
+                        images = [from_row(ImageRef, ref) for ref in row["image_refs"][: row.get("n_question_images")]]
+                        videos = tuple(from_row(VideoRef, ref) for ref in row["video_refs"])
+                        yield split, bare_sample(row["sample_id"], "", tuple(images), videos=videos)
+
+    @cached_property
+    def _screening(self) -> Screening:
+        return self.screening or Screening(self.workspace)
 
     def publish(self) -> tuple[StageReport, Shipped]:
         """Selects the rows and writes their files (without rows there is no folder), unless their inputs are unchanged.
         The folder is replaced whole: an interrupted run leaves the earlier one, or none while it is renamed, and the
         next run finishes. Raises ``TableMissing``."""
-        report = run_stage(self.workspace.tables, self.key, self.record, inputs=self.inputs(), perform=self._outcome)
+        report = self.make_table()
         inputs = self.file_inputs()
         shipped = _read_marker(self.folder, inputs)
         return report, self._write_folder(report, inputs) if shipped is None else shipped
+
+    def make_table(self) -> StageReport:
+        """Select the rows that ship."""
+        return run_stage(self.workspace.tables, self.key, self.record, inputs=self.inputs(), perform=self._outcome)
 
     def _outcome(self) -> Outcome[R]:
         selection = self.select()
@@ -188,12 +221,12 @@ class Publication(ABC, Generic[R, F]):
 
     def _write_files(self, folder: Path, report: StageReport, inputs: str) -> None:
         """Shards, card and marker; the training split has a file without rows, too."""
-        facts, splits = self.facts(), self.splits()
+        facts = self.facts()
         n_by_split: dict[str, int] = dict.fromkeys(SPLITS, 0)
         with ExitStack() as stack:
             writers = {"train": stack.enter_context(self._writer(folder, "train"))}
             for row, sample in self.shipped():
-                split = splits.of(sample.sample_id)
+                split = self.splits.of(sample.sample_id)
                 if split not in writers:
                     writers[split] = stack.enter_context(self._writer(folder, split))
                 writers[split].write(self.shipped_row(row, sample))
@@ -202,9 +235,9 @@ class Publication(ABC, Generic[R, F]):
         (folder / _CARD).write_text(self.card(facts, report, n_by_split, folder))
         names = ("n_rows", "n_images", "n_bytes")
         counts = {name: sum(getattr(writer, name) for writer in writers.values()) for name in names}
-        intake = {"intake": facts.intake} if facts.intake else {}
+        rest = {"validation_share": self.validation_share} | ({"intake": facts.intake} if facts.intake else {})
         manifest = write_manifest(folder, {split: writer.digests for split, writer in writers.items()})
-        marker = {"inputs": inputs, **counts, "manifest": manifest, **intake}
+        marker = {"inputs": inputs, **counts, "manifest": manifest, **rest}
         (folder / MARKER).write_text(json.dumps(marker, sort_keys=True))
 
     def _writer(self, folder: Path, split: Split) -> ShardWriter:

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
-from darkroom.pipelines.publishing.dataset_reader import dataset_files, marker_facts, split_of
+from darkroom.pipelines.publishing.dataset_reader import dataset_files, marker_facts, n_rows_of, split_of
 from darkroom.pipelines.publishing.manifest import MANIFEST
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.storage.row_files import footer
@@ -48,10 +49,7 @@ class HubDataset:
         return digest_bytes((self.folder / MANIFEST).read_bytes())
 
     def rows(self) -> dict[str, int]:
-        counts: dict[str, int] = {}
-        for path in dataset_files(self.folder):
-            counts[split_of(path)] = counts.get(split_of(path), 0) + footer(path).num_rows
-        return counts
+        return {split: n_rows_of(files) for split, files in groupby(dataset_files(self.folder), split_of)}
 
     def problems(self) -> list[str]:
         """Why hub or reader would misread the dataset, if so. Raises ``StorageError`` for a file that is damaged."""

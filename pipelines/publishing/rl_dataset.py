@@ -22,7 +22,7 @@ from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.rl import candidates, pass_rates, suitability
 from darkroom.pipelines.rl.facts import STAGES, all_votes, polled, shards_with, stage_facts
 from darkroom.pipelines.rl.rows import annotated_row, public_rows, tables_of
-from darkroom.pipelines.selection.sampling import Candidate, Splits, Strata
+from darkroom.pipelines.selection.sampling import Candidate, Strata
 from darkroom.pipelines.selection.screening import Screening
 from darkroom.pipelines.sources.catalog import Catalog, source_of
 from darkroom.pipelines.storage.row_files import RowStream
@@ -109,9 +109,6 @@ class RlDataset(Publication[RLRow, RlFacts]):
     def identify(self, row: RLRow | Sample) -> Mapping[str, str]:
         sample = row if isinstance(row, Sample) else row.sample
         return {"source": sample.source, "source_row": sample.source_row, "sample_id": sample.sample_id}
-
-    def splits(self) -> Splits:
-        return self._grouped(lambda: (sample for _, sample in self.shipped()), self.screening)
 
     def shipped(self) -> Iterator[tuple[RLRow, Sample]]:
         return ((row, row.sample) for row in self.workspace.tables.stream(KEY, RLRow))

@@ -31,7 +31,7 @@ from darkroom.pipelines.records import Check, Sample, Trajectory, to_row
 from darkroom.pipelines.records.annotation import asked
 from darkroom.pipelines.records.digest import digest, key64
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
-from darkroom.pipelines.selection.sampling import Candidate, Splits, Strata, difficulty
+from darkroom.pipelines.selection.sampling import Candidate, Strata, difficulty
 from darkroom.pipelines.selection.screening import Screening
 from darkroom.pipelines.storage.row_files import KeyedSpill, RowStream
 from darkroom.pipelines.storage.stage_runs import StageReport, code_digest
@@ -101,15 +101,15 @@ class SftDataset(Publication[Trajectory, SftFacts]):
         ]
         judging = judge_stats_fingerprint(tables, recipe.family, self._partitions)
         reviews = [to_row(review) for review in read_reviews(tables, recipe.family)]
-        splits = self._all_splits.fingerprint
-        settings = [self.n_rows, self.validation_share, splits, self._screening.fingerprint, self.n_replayed]
+        settings = [self.n_rows, self._screening.fingerprint]
         rest = [judging, reviews, code_digest(*ROWS_CODE, __name__), settings]
         return digest(["sft_dataset", recipe.family, recipe.digest, fingerprints, *rest])
 
     def file_inputs(self) -> str:
-        """The table's, and the code that writes files and card."""
-        cards = [languages(self.workspace), self._intake_choices]
-        return digest([self.inputs(), *cards, self.shard_bytes, code_digest(*FILES_CODE)])
+        """The table's, the splits, and the code that writes files and card."""
+        cards = [languages(self.workspace), self._intake_choices, self.n_replayed]
+        splits = [self.splits.of(name) for (name,) in self.workspace.tables.columns(self.key, "sample_id")]
+        return digest([self.inputs(), *cards, splits, self.shard_bytes, code_digest(*FILES_CODE)])
 
     def select(self) -> Selection:
         """Each trajectory once, screened, reviewed by experts, up to the quota."""
@@ -139,9 +139,14 @@ class SftDataset(Publication[Trajectory, SftFacts]):
     def identify(self, row: Trajectory) -> Mapping[str, str]:
         return {"family": self.recipe.family, "sample_id": row.sample_id, "trajectory_id": row.trajectory_id}
 
-    def splits(self) -> Splits:
-        """Splits over all partitions' samples, whichever rows ship."""
-        return self._all_splits
+    def split_samples(self) -> Iterator[Sample]:
+        """Of all partitions and so of all families: what one family trains on, none validates on."""
+        for key in self.workspace.tables.existing(TableKey(SAMPLES, partition) for partition in self.partitions):
+            yield from self.workspace.tables.stream(key, Sample)
+
+    def families(self) -> Iterator[Iterator[str]]:
+        for key in self.workspace.tables.keys(self.key.asset):
+            yield (sample_id for (sample_id,) in self.workspace.tables.columns(key, "sample_id"))
 
     def shipped(self) -> Iterator[tuple[Trajectory, Sample]]:
         for row in self.workspace.tables.stream(self.key, Trajectory):
@@ -230,10 +235,6 @@ class SftDataset(Publication[Trajectory, SftFacts]):
         return Candidate(row_id, sample.category, difficulty(sample))
 
     @cached_property
-    def _screening(self) -> Screening:
-        return self.screening or Screening(self.workspace)
-
-    @cached_property
     def _keys(self) -> list[TableKey]:
         keys = [TableKey((self.recipe.family, "trajectories"), partition) for partition in self.partitions]
         return self.workspace.tables.existing(keys)
@@ -249,12 +250,3 @@ class SftDataset(Publication[Trajectory, SftFacts]):
     @cached_property
     def _samples(self) -> SampleJoin:
         return SampleJoin(self.workspace.tables, self._partitions)
-
-    @cached_property
-    def _all_splits(self) -> Splits:
-        """Over the samples of all partitions and so of all families: what one family trains on, none validates on."""
-        return self._grouped(self._all_samples, self._screening)
-
-    def _all_samples(self) -> Iterator[Sample]:
-        for key in self.workspace.tables.existing(TableKey(SAMPLES, partition) for partition in self.partitions):
-            yield from self.workspace.tables.stream(key, Sample)

@@ -3,25 +3,28 @@
 Rows are dealt round robin from their strata, within a stratum in an order that depends on the row alone: the rows for a
 smaller number are among those for a larger one, and an added row moves no other out of order.
 
-Rows that share an image, directly or by way of other rows, are a group, as are an image and what was made of it; the
-group's smallest digest decides its split. Rows without images are groups of one. A million samples of three images take
-about 300 MB while they are grouped and 10 MB afterwards: images are known by 64 bits.
+Rows that share an image, directly or by way of other rows, are a group, as are an image and what was made of it. Rows
+without images are groups of one. A group is in one split: the one that it was published in (of two, train), else the
+one that its smallest digest decides. A family that this gives fewer validation rows than its share gets more groups,
+unpublished ones, in the order of their digests. A million samples of three images take about 300 MB while they are
+grouped and 10 MB afterwards: images are known by 64 bits.
 """
 
 import math
 from array import array
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from darkroom.pipelines.records import Sample
-from darkroom.pipelines.records.digest import digest, digest_bytes, key64
+from darkroom.pipelines.records import ImageRef, Sample, VideoRef
+from darkroom.pipelines.records.digest import digest, key64
 
 _TINY, _SMALL = 0.001, 0.01
-_KEY_DIGITS = 16  # of a row's digest: 64 bits decide its turn
+_KEY_DIGITS = 16  # of a digest: 64 bits decide a turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +65,7 @@ class Strata:
 
     def _turns(self) -> NDArray[np.int64]:
         """Candidates in the order of selection."""
-        ranks = np.empty(len(self._numbers), np.int32)
-        ranks[[self._numbers[stratum] for stratum in sorted(self._numbers, key=repr)]] = np.arange(len(ranks))
+        ranks = np.argsort([self._numbers[stratum] for stratum in sorted(self._numbers, key=repr)])
         strata = ranks[np.array(self._strata, np.int32)]
         by_stratum = np.lexsort((np.array(self._keys, np.uint64), strata))
         strata = strata[by_stratum]
@@ -103,65 +105,93 @@ def difficulty(sample: Sample) -> str:
 
 
 Split = Literal["train", "validation"]
+Marks = NDArray[np.bool_]
 SPLITS: tuple[Split, ...] = ("train", "validation")
 _BUCKETS = 10_000
+_ORDER_BITS = 32
 _DIGEST_LENGTH = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Splits:
-    """Split of each sample. ``validation_share`` is of the groups, on average."""
+    """Split of each sample."""
 
     keys: NDArray[np.uint64]
-    """Of the samples' ids, sorted."""
-    buckets: NDArray[np.uint16]
-    """Of each of them its group's, evenly spread over 0 to 9,999."""
-    validation_share: float = 0.0
-
-    @property
-    def fingerprint(self) -> str:
-        """Changes with the samples and their groups."""
-        return digest([digest_bytes(self.keys.tobytes()), digest_bytes(self.buckets.tobytes())])
-
-    def bucket(self, sample_id: str) -> int:
-        """The same for all samples of a group. Raises ``KeyError`` for a sample that was not grouped."""
-        key = np.uint64(key64(sample_id))
-        if (place := int(np.searchsorted(self.keys, key))) == len(self.keys) or self.keys[place] != key:
-            raise KeyError(sample_id)
-        return int(self.buckets[place])
+    """Of the samples' ids, sorted; without any, all are for training."""
+    held_out: Marks
+    """Of each of them, whether it is for validation."""
 
     def of(self, sample_id: str) -> Split:
         """The sample's split. Raises ``KeyError`` for a sample that was not grouped, unless all are for training."""
-        if not self.validation_share:
-            return "train"
-        return "validation" if self.bucket(sample_id) < self.validation_share * _BUCKETS else "train"
+        begin, end = (np.searchsorted(self.keys, np.uint64(key64(sample_id)), side) for side in ("left", "right"))
+        if begin == end and len(self.keys):
+            raise KeyError(sample_id)
+        return "validation" if self.held_out[begin:end].any() else "train"
 
 
-ALL_FOR_TRAINING = Splits(np.empty(0, np.uint64), np.empty(0, np.uint16))
+ALL_FOR_TRAINING = Splits(np.empty(0, np.uint64), np.empty(0, np.bool_))
 
 
 def grouped(
-    samples: Iterable[Sample], *, validation_share: float = 0.0, same: Mapping[str, str] | None = None
+    samples: Iterable[Sample],
+    *,
+    validation_share: float,
+    same: Mapping[str, str] | None = None,
+    families: Iterable[Iterable[str]] = (),
+    published: Iterable[tuple[Split, Sample]] = (),
 ) -> Splits:
-    """The splits of all samples, which must be given together. ``same``: images that are another one, changed. Raises
-    ``ValueError`` for a share outside 0..1."""
+    """The splits of all samples, which must be given together. ``same``: images that are another one, changed.
+    ``families``: for each family that is to have its share, the sample of every row. ``published``: earlier rows'
+    samples with their splits. Raises ``ValueError`` for a share outside 0..1."""
     if not 0 <= validation_share <= 1:
         raise ValueError(f"a share lies in 0..1; found {validation_share}")
-    ids, sources, owners, smallest = array("Q"), array("Q"), array("i"), bytearray()
-    for place, sample in enumerate(samples):
+    ids, sources, owners, kept, smallest = array("Q"), array("Q"), array("i"), array("b"), bytearray()
+    for place, (split, sample) in enumerate(chain(zip(repeat(""), samples), published)):
         ids.append(key64(sample.sample_id))
+        kept.append(("", *SPLITS).index(split))
         # what the sample shows, and what that was made of
-        digests_shown = [sha256 for image in sample.images for sha256 in (image.sha256, image.parent) if sha256]
-        digests_shown += [sha256 for video in sample.videos for sha256 in (video.sha256, video.parent) if sha256]
+        files: list[ImageRef | VideoRef] = [*sample.images, *sample.videos]
+        digests_shown = [sha256 for file in files for sha256 in (file.sha256, file.parent) if sha256]
         digests_shown = digests_shown or [sample.sample_id]
         smallest += min(digests_shown).encode().ljust(_DIGEST_LENGTH, b"\0")
         sources.extend(map(key64, digests_shown))
         owners.extend([place] * len(digests_shown))
-    digests = np.frombuffer(smallest, f"S{_DIGEST_LENGTH}")
-    keys, first = np.unique(np.frombuffer(ids, np.uint64), return_index=True)
     pairs = [(key64(image), key64(of)) for image, of in (same or {}).items()]
     labels = _components(np.frombuffer(sources, np.uint64), np.frombuffer(owners, np.int32), pairs)
-    return Splits(keys, _buckets(labels, digests)[first], validation_share)
+    turns = _turns(labels, np.frombuffer(smallest, f"S{_DIGEST_LENGTH}"))
+    keys, first = np.unique(np.frombuffer(ids, np.uint64), return_index=True)
+    groups = labels[first]
+    of_train, of_validation = (np.isin(np.arange(len(turns)), labels[np.array(kept) == n]) for n in (1, 2))
+    by_digest = ~of_train & (turns >> _ORDER_BITS < validation_share * _BUCKETS)
+    sizes: list[NDArray[Any]] = [np.zeros(len(turns), np.int64)]
+    for family in families:
+        rows = np.fromiter(map(key64, family), np.uint64)
+        sizes.append(np.bincount(groups[np.searchsorted(keys, rows[np.isin(rows, keys)])], minlength=len(turns)))
+    added = _added(np.stack(sizes), np.argsort(turns), by_digest, of_train, share=validation_share)
+    return Splits(keys, ((by_digest | of_validation | added) & ~of_train)[groups])
+
+
+def _added(
+    sizes: NDArray[np.int64], order: NDArray[np.int64], by_digest: Marks, of_train: Marks, *, share: float
+) -> Marks:
+    """The groups that families with so many rows in each (families, groups) need for their shares besides those
+    ``by_digest``: in ``order`` those with which no family gets more than its share; if they are not enough, a few rows
+    more, twice as many each time. Every family keeps a group to train on. Which of these are published decides nothing:
+    an interrupted run ends as one that was not."""
+    due = np.round(share * sizes.sum(axis=1), 9)
+    needed = np.where(due >= 1, np.ceil(due), 0)
+    held_out, n_in_train = sizes[:, by_digest].sum(axis=1), np.count_nonzero(sizes[:, ~by_digest], axis=1)
+    added, n_more = np.zeros(len(order), np.bool_), 0
+    while (held_out < needed).any() and n_more < 2 * sizes.sum():
+        wanted = (sizes[held_out < needed] > 0).any(axis=0) & ~(by_digest | of_train | added)
+        for group in order[wanted[order]].tolist():
+            own = sizes[:, group]
+            fits = (own == 0) | ((held_out + own <= needed + n_more) & (n_in_train > 1))
+            if fits.all() and ((own > 0) & (held_out < needed)).any():
+                added[group] = True
+                held_out, n_in_train = held_out + own, n_in_train - (own > 0)
+        n_more = 2 * n_more + 1
+    return added
 
 
 def _components(
@@ -184,10 +214,10 @@ def _components(
     return np.asarray(connected_components(graph, directed=False)[1][:n_samples], np.int32)
 
 
-def _buckets(labels: NDArray[np.int32], digests: NDArray[np.bytes_]) -> NDArray[np.uint16]:
-    """Bucket of each sample's group, by the group's smallest digest."""
+def _turns(labels: NDArray[np.int32], digests: NDArray[np.bytes_]) -> NDArray[np.uint64]:
+    """Order of the groups, by their smallest ``digests``: a bucket, evenly spread over 0 to 9,999, then 32 bits."""
     order = np.argsort(digests, kind="stable")
-    groups, first = np.unique(labels[order], return_index=True)
-    smallest = (bytes(digests[place]).decode() for place in order[first])
-    buckets = (int(digest(["split", name])[:8], 16) % _BUCKETS for name in smallest)
-    return np.fromiter(buckets, np.uint16, len(groups))[np.searchsorted(groups, labels)]
+    _, first = np.unique(labels[order], return_index=True)
+    names = (bytes(digests[place]).decode() for place in order[first])
+    numbers = np.fromiter((int(digest(["split", name])[:8], 16) for name in names), np.uint64)
+    return np.asarray((numbers % _BUCKETS << _ORDER_BITS) + numbers, np.uint64)

@@ -60,11 +60,9 @@ class DistinctImages(Sequence[ImageRef]):
         mentions = np.flatnonzero(places >= 0)
         _, first, inverse = np.unique(np.array(keys, np.uint64)[mentions], return_index=True, return_inverse=True)
         order = np.argsort(first)
-        ranks = np.empty_like(order)
-        ranks[order] = np.arange(len(order))
         self.numbers: Numbers = np.full(len(keys), -1)
         """Of every mention the image's number; -1 where there is none."""
-        self.numbers[mentions] = ranks[inverse]
+        self.numbers[mentions] = np.argsort(order)[inverse]
         self.first: Numbers = mentions[first[order]]
         """Of every image its first mention."""
         self._begins, self._spill = places[self.first], spill
@@ -205,9 +203,8 @@ class Screening:
     @cached_property
     def _scanner(self) -> Scanner:
         folder = self.workspace.local / "benchmarks"
-        return Scanner(
-            BenchmarkIndex.build(read_benchmarks(self.workspace.benchmarks), folder), self.workspace.images, folder
-        )
+        index = BenchmarkIndex.build(read_benchmarks(self.workspace.benchmarks), folder)
+        return Scanner(index, self.workspace.images, folder)
 
     def _duplicates(self, rows: ScreenedRows) -> dict[str, RowError]:
         """Reject rows with near questions and one answer whose first images look alike, or that have no images."""

@@ -15,8 +15,10 @@ import pytest
 from darkroom.pipelines.demo.images import DemoSource
 from darkroom.pipelines.generation.funnel import Forecast, funnel_of
 from darkroom.pipelines.generation.recipes import load_recipes
+from darkroom.pipelines.publishing.dataset_reader import read_files
 from darkroom.pipelines.publishing.rl_dataset import KEY
 from darkroom.pipelines.records import GraderKind, Reject, RLRow, SuitabilityVotes
+from darkroom.pipelines.selection.sampling import SPLITS
 from darkroom.pipelines.sources.catalog import partition_key
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
@@ -131,6 +133,22 @@ def test_every_family_has_at_least_twenty_accepted_rows(undisturbed: tuple[Path,
     for family in load_recipes():
         rows = [pq.read_metadata(path).num_rows for path in (home / "datasets" / "sft" / family).glob("*.parquet")]
         assert sum(rows) >= 20, family
+
+
+def test_every_dataset_has_its_share_of_validation_rows_and_no_image_in_both_splits(
+    undisturbed: tuple[Path, str],
+) -> None:
+    home, _ = undisturbed
+    split_of_image: dict[str, str] = {}
+    for folder in sorted([*(home / "datasets" / "sft").iterdir(), *(home / "datasets" / "rl").iterdir()]):
+        files = {split: sorted(folder.glob(f"{split}-*.parquet")) for split in SPLITS}
+        rows = {split: sum(pq.read_metadata(path).num_rows for path in paths) for split, paths in files.items()}
+        assert 0.05 <= rows["validation"] / sum(rows.values()) <= 0.15, folder.name
+        if folder.parent.name == "sft":
+            for split, paths in files.items():
+                for row in read_files(paths, only=("image_refs", "n_question_images")):
+                    for ref in row["image_refs"][: row["n_question_images"]]:
+                        assert split_of_image.setdefault(ref["sha256"], split) == split, folder.name
 
 
 def test_the_forecast_of_the_first_shard_holds_on_the_second(undisturbed: tuple[Path, str]) -> None:

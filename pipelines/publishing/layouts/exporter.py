@@ -96,10 +96,9 @@ def _export_row(row: Row, layout: Layout, split: str, index: int) -> tuple[Expor
     turns_of = opening if layout.prompts_only else turns
     row_turns = (prompt if layout.of == "prompts" else turns_of)(row)
     images = list(_images(row))[: sum(len(turn.images) for turn in row_turns)]
-    if layout.media == "paths":
-        files = {f"images/{name}": data for name, data in images}
-        return ExportRow(row, row_turns, tuple(f"images/{name}" for name, _ in images), split, index), files
-    return ExportRow(row, row_turns, tuple({"bytes": data, "path": name} for name, data in images), split, index), {}
+    files = {f"images/{name}": data for name, data in images} if layout.media == "paths" else {}
+    media = (f"images/{name}" if files else {"bytes": data, "path": name} for name, data in images)
+    return ExportRow(row, row_turns, tuple(media), split, index), files
 
 
 def _images(row: Row) -> Iterator[tuple[str, bytes]]:

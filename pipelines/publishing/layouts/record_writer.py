@@ -9,7 +9,7 @@ to the model's (to the user's in prompts); no message is empty.
 
 import json
 import shutil
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import groupby
@@ -40,7 +40,7 @@ class RecordWriter:
         self._open = ExitStack()
         self._lines: dict[str, IO[str]] = {}
         self._parquet: dict[str, pq.ParquetWriter] = {}
-        self._waiting: dict[str, list[dict[str, Any]]] = {}
+        self._waiting: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
         self._images: set[str] = set()
         self.n_rows: Counter[str] = Counter()
         self.reasons: Counter[str] = Counter()
@@ -84,7 +84,6 @@ class RecordWriter:
             if name not in self._parquet:
                 writer = pq.ParquetWriter(self._folder / name, self._layout.schema, compression="zstd")
                 self._parquet[name] = self._open.enter_context(writer)
-                self._waiting[name] = []
             self._waiting[name].append(record)
             if len(self._waiting[name]) == ROWS_PER_GROUP:
                 self._flush(name)
@@ -99,8 +98,7 @@ class RecordWriter:
         self._rejects.write(json.dumps(line, ensure_ascii=False) + "\n")
 
     def _flush(self, name: str) -> None:
-        rows, self._waiting[name] = self._waiting[name], []
-        if rows:
+        if rows := self._waiting.pop(name, []):
             self._parquet[name].write_table(pa.Table.from_pylist(rows, schema=self._layout.schema))
 
 

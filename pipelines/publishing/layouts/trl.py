@@ -86,14 +86,13 @@ def inline_messages(turns: Sequence[Turn]) -> list[dict[str, Any]]:
 def content_parts(parts: Iterable[Part], images: Iterable[Any] = ()) -> list[dict[str, Any]]:
     """Parts as TRL content; images carry the next of ``images`` when there are any."""
     pixels = iter(images)
-    content: list[dict[str, Any]] = []
-    for part in parts:
+
+    def content(part: Part) -> dict[str, Any]:
         if isinstance(part, Text):
-            content.append({"type": "text", "text": plain(part.text)})
-        else:
-            image = next(pixels, None)
-            content.append({"type": "image"} if image is None else {"type": "image", "image": image})
-    return content
+            return {"type": "text", "text": plain(part.text)}
+        return {"type": "image"} if (image := next(pixels, None)) is None else {"type": "image", "image": image}
+
+    return [content(part) for part in parts]
 
 
 def _content(turn: Turn) -> list[dict[str, Any]]:

@@ -106,11 +106,10 @@ def first_trained(n_rounds: int, loss_policy: str) -> int:
 
 
 def protocol_of(row: Row) -> Protocol:
-    try:
-        return PROTOCOLS[row["protocol"]]
-    except KeyError:
-        names = ", ".join(sorted(PROTOCOLS))
-        raise Unrenderable(Unfit.UNKNOWN_PROTOCOL, f"unknown protocol {row['protocol']!r}; known: {names}") from None
+    if (name := row["protocol"]) not in PROTOCOLS:
+        known = ", ".join(sorted(PROTOCOLS))
+        raise Unrenderable(Unfit.UNKNOWN_PROTOCOL, f"unknown protocol {name!r}; known: {known}")
+    return PROTOCOLS[name]
 
 
 def refs(row: Row) -> tuple[ImageRef, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from darkroom.pipelines.selection.duplicates.local_features import Gray, Places, scaled
-from darkroom.pipelines.selection.duplicates.same_image import fitted, similarities
+from darkroom.pipelines.selection.duplicates.same_image import after, fitted, similarities, whole
 from darkroom.pipelines.vision.registration import Matrix, correlation, details, laid_over, refined
 
 ALIKE = 0.9
@@ -83,7 +83,7 @@ def _compared(query: Gray, image: Gray, matrix: Matrix, n_agreeing: int) -> Alig
     small_query, small_image = scaled(query, factor), scaled(image, factor / scale)
     if min(*small_query.shape, *small_image.shape) < _SMALLEST_SIDE:
         return None
-    to_image = _rescaled(matrix, query, small_query, image, small_image)
+    to_image = after(whole(image, small_image), after(matrix, whole(small_query, query)))
     correlation, inside = _correlated(small_query, small_image, to_image)
     if correlation < _PROMISING:
         return None
@@ -93,16 +93,6 @@ def _compared(query: Gray, image: Gray, matrix: Matrix, n_agreeing: int) -> Alig
         correlation, inside, to_image = better, refined_inside, better_frame
     of_image = inside.sum() * abs(np.linalg.det(to_image[:, :2])) / small_image.size
     return Alignment(correlation, float(inside.mean()), float(min(1.0, of_image)), scale, n_agreeing)
-
-
-def _rescaled(matrix: Matrix, query: Gray, small_query: Gray, image: Gray, small_image: Gray) -> Matrix:
-    """The same similarity between the two smaller copies, pixel centres on pixel centres."""
-    into = [small / large for small, large in zip(small_image.shape[::-1], image.shape[::-1], strict=True)]
-    out = [large / small for small, large in zip(small_query.shape[::-1], query.shape[::-1], strict=True)]
-    linear = np.diag(into) @ matrix[:, :2] @ np.diag(out)
-    half = np.array([0.5, 0.5])
-    centre = np.diag(into) @ (matrix[:, :2] @ (np.diag(out) @ half - half) + matrix[:, 2] + half) - half
-    return np.column_stack([linear, centre])
 
 
 def _correlated(query: Gray, image: Gray, matrix: Matrix) -> tuple[float, NDArray[np.bool_]]:

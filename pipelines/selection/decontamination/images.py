@@ -78,15 +78,10 @@ class Fingerprint:
         return np.asarray(cv2.imdecode(self.jpeg, cv2.IMREAD_GRAYSCALE), np.uint8)
 
 
-def upright(data: bytes) -> Image.Image:
-    """The image of a file. Raises ``RowError`` when it is not one sound image."""
-    probed = probe(data, max_pixels=LARGEST_PIXELS)
-    return probed.plain or probed.image
-
-
 def fingerprint(data: bytes) -> Fingerprint:
     """Computes it. Raises ``RowError`` when ``data`` is not one sound image."""
-    image = upright(data)
+    probed = probe(data, max_pixels=LARGEST_PIXELS)
+    image = probed.plain or probed.image
     gray = gray_pixels(image)
     local = features_of_both(gray, SOUGHT)[0]
     factor = min(1.0, KEPT_SIDE / max(gray.shape))

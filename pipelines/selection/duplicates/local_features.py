@@ -9,9 +9,8 @@ About 64 bytes per feature.
 """
 
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import cast
@@ -62,7 +61,7 @@ def features_of_both(gray: Gray, sought: Sought) -> tuple[Features, Features]:
     """Features of the image and of its mirror image, whose descriptors have the same bins in another order."""
     places, descriptors = _described(gray, sought)
     mirrored = places * np.array([-1, 1, 1, -1], np.float32) + np.array([gray.shape[1] - 1, 0, 0, 180], np.float32)
-    return Features(places, _signatures(descriptors)), Features(mirrored, _signatures(descriptors[:, _mirrored_bins()]))
+    return Features(places, _signatures(descriptors)), Features(mirrored, _signatures(descriptors[:, _MIRRORED_BINS]))
 
 
 def scaled(gray: Gray, factor: float) -> Gray:
@@ -102,23 +101,16 @@ def _spread(places: Places, responses: Places, shape: Sequence[int], sought: Sou
     return cast(NDArray[np.int64], order[np.argsort(rank_in_cell, kind="stable")[: sought.most]])
 
 
-@cache
-def _mirrored_bins() -> NDArray[np.int64]:
-    """4 x 4 places around the point, its direction along the second, with 8 directions each."""
-    bins = np.arange(len(_MEAN)).reshape(4, 4, 8)
-    return np.asarray(bins[::-1][:, :, (-np.arange(8)) % 8].ravel())
-
-
-@cache
-def _projections() -> NDArray[np.float32]:
-    rng = np.random.default_rng(20261121)
-    rotations = [np.linalg.qr(rng.standard_normal((len(_MEAN), len(_MEAN))))[0] for _ in range(2)]
-    return np.hstack(rotations).astype(np.float32)
+_MIRRORED_BINS = np.arange(len(_MEAN)).reshape(4, 4, 8)[::-1][:, :, (-np.arange(8)) % 8].ravel()
+"""4 x 4 places around the point, its direction along the second, with 8 directions each."""
+_RNG = np.random.default_rng(20261121)
+_ROTATIONS = [np.linalg.qr(_RNG.standard_normal((len(_MEAN), len(_MEAN))))[0] for _ in range(2)]
+_PROJECTIONS = np.hstack(_ROTATIONS).astype(np.float32)
 
 
 def _signatures(descriptors: NDArray[np.float32]) -> Signatures:
     roots = np.sqrt(descriptors / np.maximum(descriptors.sum(axis=1, keepdims=True), 1e-9))
-    return np.ascontiguousarray(np.packbits((roots - _MEAN) @ _projections() > 0, axis=1)).view(np.uint64)
+    return np.ascontiguousarray(np.packbits((roots - _MEAN) @ _PROJECTIONS > 0, axis=1)).view(np.uint64)
 
 
 SAME_PLACE = 56
@@ -143,15 +135,10 @@ class SharedPlaces:
 class PartIndex:
     """The features of many images, to be asked which of them share places with another."""
 
-    def __init__(self, images: Iterable[Features]) -> None:
-        signatures: list[Signatures] = [np.zeros((0, SIGNATURE_WORDS), np.uint64)]
-        lengths = [0]
-        for image in images:
-            signatures.append(image.signatures)
-            lengths.append(len(image))
-        self.starts: Positions = np.cumsum(lengths, dtype=np.int64)
-        self._signatures = np.concatenate(signatures)
-        del signatures
+    def __init__(self, images: Sequence[Features]) -> None:
+        self.starts: Positions = np.cumsum([0, *map(len, images)], dtype=np.int64)
+        none = np.zeros((0, SIGNATURE_WORDS), np.uint64)
+        self._signatures = np.concatenate([none, *(image.signatures for image in images)])
         orders, offsets = zip(*(_by_key(_band_keys(self._signatures, band)) for band in range(_BANDS)), strict=True)
         self._orders, self._offsets = np.stack(orders), np.stack(offsets)
 

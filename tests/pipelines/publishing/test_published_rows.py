@@ -218,7 +218,8 @@ def test_the_same_rows_ship_and_the_same_are_rejected(
     rejects = [(*facts, json.loads(json.dumps(to_row(row)))) for *facts, row in expected.rejects]
     assert [seen(reject) for reject in workspace.tables.read_rejects(dataset.key)] == rejects
     assert (report.n_in, report.n_out) == (sum(len(shard.rows) for shard in shards), shipped.n_rows)
-    splits = grouped((sample for shard in shards for sample in shard.samples), validation_share=0.4)
+    samples = (sample for shard in shards for sample in shard.samples)
+    splits = grouped(samples, validation_share=0.4, families=[[row.sample_id for row in expected.rows.values()]])
     in_files = [
         (splits.of(row.sample_id), row_id, sample.license, sample.category)
         for row_id, row in expected.rows.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import shutil
 from pathlib import Path
@@ -15,14 +16,17 @@ from darkroom.pipelines.generation.engine import Family
 from darkroom.pipelines.generation.recipes import Recipe, load_recipes
 from darkroom.pipelines.models.policies import oracle_policy
 from darkroom.pipelines.publishing.cards import in_words
+from darkroom.pipelines.publishing.dataset_reader import dataset_files, read_files, split_of
 from darkroom.pipelines.publishing.sft_dataset import SftDataset
 from darkroom.pipelines.records import Trajectory
 from darkroom.pipelines.records.digest import digest_bytes
+from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 from tests.conftest import SmallSource
 
 PARTITIONS = ("small-0000", "small-0001")
+KEY = TableKey(("sft_dataset",), "crop")
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +127,43 @@ def test_no_image_is_in_two_splits_and_training_does_not_read_validation(made: W
     assert not shown["train"] & shown["validation"]
     assert [path.name.split("-")[0] for path in dataset_files(shipped.folder)] == ["train"]
     assert f"| split validation | {len(loaded['validation'])} |" in (shipped.folder / "README.md").read_text()
+
+
+def _splits_of_images(folder: StorePath) -> dict[str, str]:
+    """The split of each question's image."""
+    rows = ((split_of(file), row) for file in dataset_files(folder) for row in read_files([file]))
+    return {row["image_refs"][0]["sha256"]: split for split, row in rows}
+
+
+def test_published_images_stay_in_their_splits_until_the_share_is_another(made: Workspace, recipe: Recipe) -> None:
+    _, shipped = SftDataset(made, recipe, PARTITIONS, n_rows=2, validation_share=0.5).publish()
+    first = _splits_of_images(shipped.folder)
+    marker = shipped.folder / ".darkroom.json"
+    # as if the other way round: whatever digests and families say, it stays
+    for split, other in (("train", "part"), ("validation", "train"), ("part", "validation")):
+        for path in shipped.folder.glob(f"{split}-*.parquet"):
+            path.rename(path.with_name(path.name.replace(split, other)))
+    swapped = {image: {"train": "validation", "validation": "train"}[split] for image, split in first.items()}
+    assert set(swapped.values()) == {"train", "validation"}
+    SftDataset(made, recipe, PARTITIONS, validation_share=0.5).publish()
+    assert _splits_of_images(shipped.folder).items() >= swapped.items()
+    SftDataset(made, recipe, PARTITIONS, validation_share=0.25).publish()
+    assert json.loads(marker.read_text())["validation_share"] == 0.25
+    assert list(_splits_of_images(shipped.folder).values()).count("validation") == 1
+
+
+def test_another_familys_rows_change_no_published_dataset(made: Workspace, recipe: Recipe) -> None:
+    _, shipped = SftDataset(made, recipe, PARTITIONS, validation_share=0.5).publish()
+    before = {path: path.stat().st_mtime_ns for path in shipped.folder.iterdir()}
+    in_train = {image for image, split in _splits_of_images(shipped.folder).items() if split == "train"}
+    rows = [row for row in made.tables.read(KEY, Trajectory) if row.images[0].sha256 in in_train]
+    assert len(rows) == 2
+    made.tables.write(TableKey(("sft_dataset",), "rotation"), Trajectory, rows, [], inputs="", facts={})
+    SftDataset(made, recipe, PARTITIONS, validation_share=0.5).publish()
+    assert {path: path.stat().st_mtime_ns for path in shipped.folder.iterdir()} == before
+    shutil.rmtree(shipped.folder)
+    SftDataset(made, recipe, PARTITIONS, validation_share=0.5).publish()
+    assert "validation" in {_splits_of_images(shipped.folder)[image] for image in in_train}, "it gets its share"
 
 
 def test_a_split_that_is_gone_leaves_no_file(made: Workspace, recipe: Recipe) -> None:

@@ -16,7 +16,7 @@ from skimage import data
 from darkroom.pipelines.records import Sample, Trajectory
 from darkroom.pipelines.selection import screening
 from darkroom.pipelines.selection.duplicates import key_index, texts
-from darkroom.pipelines.selection.sampling import grouped
+from darkroom.pipelines.selection.sampling import Split, grouped
 from darkroom.pipelines.selection.screening import Screening
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.row_files import RowStream
@@ -127,8 +127,12 @@ def test_images_that_are_one_changed_are_in_one_split(workspace: Workspace, make
     samples = [_row(make_case, workspace.images, n, image, "A?")[0] for n, image in enumerate(images)]
     same = Screening(workspace).same_images(image for sample in samples for image in sample.images)
     assert same == {samples[1].images[0].sha256: samples[0].images[0].sha256}
-    splits = grouped(samples, validation_share=0.5, same=same)
-    assert splits.bucket("s0") == splits.bucket("s1") != splits.bucket("s2")
+    published: list[tuple[Split, Sample]] = [("train", samples[0]), ("validation", samples[2])]
+    splits = grouped(samples, validation_share=0.5, same=same, published=published)
+    assert [splits.of(sample.sample_id) for sample in samples] == ["train", "train", "validation"]
+    published = [("validation", samples[0]), ("train", samples[2])]
+    splits = grouped(samples, validation_share=0.5, same=same, published=published)
+    assert [splits.of(sample.sample_id) for sample in samples] == ["validation", "validation", "train"]
 
 
 def test_a_set_of_images_is_compared_once(workspace: Workspace, make_case, cat, coffee, monkeypatch) -> None:
