@@ -58,7 +58,14 @@ def suffix_of(video: VideoInput) -> str:
 def _open(index: int, image: ImageInput, fds: list[int]) -> None:
     """Open one more, which `open_inputs` closes should anything fail."""
     if isinstance(image, str | Path):
-        _open_file(index, image, fds)
+        try:
+            fds.append(os.open(image, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK))  # a pipe must not make us wait
+        except OSError as error:
+            if error.errno in _MACHINE_ERRORS:
+                raise
+            raise ImageUnreadable(index, str(error)) from error
+        if not stat.S_ISREG(os.fstat(fds[-1]).st_mode):
+            raise ImageUnreadable(index, f"{image} is not a file")
         return
     fds.append(os.memfd_create("image", os.MFD_CLOEXEC))
     with os.fdopen(fds[-1], "wb", closefd=False) as file:
@@ -76,14 +83,3 @@ def _save(index: int, image: Image.Image, file: IO[bytes]) -> None:
             raise ImageUnreadable(index, str(error)) from error
         raise
     image.save(file, "PNG" if image.mode in _PNG_MODES else "TIFF", compress_level=_FASTEST_COMPRESSION)
-
-
-def _open_file(index: int, path: str | Path, fds: list[int]) -> None:
-    try:
-        fds.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK))  # a pipe must not make us wait
-    except OSError as error:
-        if error.errno in _MACHINE_ERRORS:
-            raise
-        raise ImageUnreadable(index, str(error)) from error
-    if not stat.S_ISREG(os.fstat(fds[-1]).st_mode):
-        raise ImageUnreadable(index, f"{path} is not a file")
