@@ -6,7 +6,6 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 from PIL import Image
 
@@ -71,15 +70,11 @@ def _open(index: int, image: ImageInput, fds: list[int]) -> None:
     with os.fdopen(fds[-1], "wb", closefd=False) as file:
         if isinstance(image, bytes):
             file.write(image)
-        else:
-            _save(index, image, file)
-
-
-def _save(index: int, image: Image.Image, file: IO[bytes]) -> None:
-    try:
-        image.load()
-    except OSError as error:
-        if error.errno is None:  # Pillow's own: the file behind the image is broken
-            raise ImageUnreadable(index, str(error)) from error
-        raise
-    image.save(file, "PNG" if image.mode in _PNG_MODES else "TIFF", compress_level=_FASTEST_COMPRESSION)
+            return
+        try:
+            image.load()
+        except OSError as error:
+            if error.errno is None:  # Pillow's own: the file behind the image is broken
+                raise ImageUnreadable(index, str(error)) from error
+            raise
+        image.save(file, "PNG" if image.mode in _PNG_MODES else "TIFF", compress_level=_FASTEST_COMPRESSION)

@@ -194,11 +194,10 @@ def _only_python(tools: list[tuple[str, Any]]) -> str:
 
 
 def parses(code: str) -> bool:
-    try:
+    with contextlib.suppress(SyntaxError, ValueError):
         parse(code)
-    except (SyntaxError, ValueError):
-        return False
-    return True
+        return True
+    return False
 
 
 def _without_closing_fence(code: str, opening: str) -> str:

@@ -70,7 +70,7 @@ def is_within_limits(observation: Observation, frames: tuple[Frame, ...]) -> boo
         and len(observation.text) <= N_TEXT
         and len(observation.error or "") <= 4096
         and len(frames) <= LIMITS.max_images
-        and sum(frame.n_bytes for frame in frames) <= LIMITS.reply_mb << 20
+        and sum(3 * frame.width * frame.height for frame in frames) <= LIMITS.reply_mb << 20
         and all(0 < frame.width * frame.height <= LIMITS.max_pixels for frame in frames)
         and len(observation.artefacts) <= LIMITS.files
         and all(0 <= artefact.n_bytes <= 1 << 62 for artefact in observation.artefacts)
