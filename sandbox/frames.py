@@ -180,7 +180,7 @@ class _Edits:
 
 
 def _artefact(name: object, n_bytes: object, note: object) -> Artefact:
-    return Artefact(_name(name), _count(n_bytes, 0, 1 << 62), _shown(note, _MAX_NOTE))
+    return Artefact(_name(name), _count(n_bytes, 0, 1 << 62), _CONTROL.sub("\ufffd", _shown(note, _MAX_NOTE)))
 
 
 def _count(value: object, least: int, most: int) -> int:
