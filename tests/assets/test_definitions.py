@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,14 +31,6 @@ def test_the_definitions_are_loadable_and_hold_the_jobs_that_commands_run() -> N
     dg.Definitions.validate_loadable(defs)
     jobs = {job.name for job in defs.resolve_all_job_defs()}
     assert {SAMPLES, SFT, RELEASED, DATASETS, RL, RL_DATASET, TRAIN, ANNOTATION} <= jobs
-
-
-def test_loading_imports_no_library_that_takes_long_and_collects_garbage_afterwards() -> None:
-    heavy = {"torch", "transformers", "datasets", "trl", "polars", "pandas", "openai", "scipy", "skimage", "sklearn"}
-    heavy |= {"matplotlib", "duckdb", "sympy", "rapidocr", "onnxruntime", "label_studio_sdk.client", "ray"}
-    code = f"import gc, sys, darkroom.assets.definitions; print(sorted({heavy} & set(sys.modules)), gc.isenabled())"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert loaded.stdout.splitlines()[-1] == "[] True"
 
 
 def test_every_asset_of_the_graph_is_there() -> None:
