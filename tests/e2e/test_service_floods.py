@@ -158,7 +158,8 @@ def test_a_body_in_tiny_chunks_costs_what_its_limit_costs_and_one_in_a_few_is_re
             n_sent += len(chunks)
     assert n_sent < 16 << 20, "what was sent meanwhile is the sockets'"
     assert service.is_well()
-    pieces = iter([character.encode() for character in json.dumps(service.body)])
+    body = json.dumps(service.body).encode()
+    pieces = (body[start : start + 99] for start in range(0, len(body), 99))
     headers = {"Content-Type": "application/json"}
     assert service.http.post(service.path, content=pieces, headers=headers).is_success
 
