@@ -118,8 +118,8 @@ def test_values_are_no_calls(code: str) -> None:
 def test_hostile_calls_take_linear_time(part: str) -> None:
     start = time.process_time()
     with contextlib.suppress(SyntaxError, ValueError):
-        parse_repaired("<tool_call>" + part * 30_000, "<cell 0>")
-    assert time.process_time() - start < 10
+        parse_repaired("<tool_call>" + part * 10_000, "<cell 0>")
+    assert time.process_time() - start < 1
 
 
 # --- what is around the code

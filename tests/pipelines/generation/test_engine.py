@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
-import pytest
-
 from darkroom.pipelines.generation import engine
 from darkroom.pipelines.generation.engine import STAGES, Family
 from darkroom.pipelines.generation.recipes import Recipe
