@@ -227,7 +227,7 @@ class _Impatient(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         if self.cycle:
-            self.cycle.disconnected = True  # nobody is left to answer
+            self.cycle.disconnected = True  # no client is left to answer
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             super().send_400_response(msg)
         else:  # the answer has begun

@@ -28,14 +28,8 @@ def text(most: int) -> st.SearchStrategy[str]:
 
 
 # relative paths to somewhere below
-names = st.lists(
-    st.text(
-        st.characters(exclude_categories=["Cs", "Cc", "Cf", "Cn", "Zl", "Zp"], exclude_characters="<./＜﹤"),
-        min_size=1,
-        max_size=8,
-    ),
-    max_size=4,
-).map("/".join)
+visible = st.characters(exclude_categories=["Cs", "Cc", "Cf", "Cn", "Zl", "Zp"], exclude_characters="<./＜﹤")
+names = st.lists(st.text(visible, min_size=1, max_size=8), max_size=4).map("/".join)
 
 
 def rows(*cells: st.SearchStrategy[Any], most: int) -> st.SearchStrategy[list[list[Any]]]:
@@ -49,7 +43,7 @@ replies = st.fixed_dictionaries(
         "error": st.none() | text(4096),
         "edits": rows(text(32), text(MAX_CODE_BYTES), text(MAX_CODE_BYTES), most=8),
         "images": rows(names, st.integers(1, 100), st.integers(1, 100), most=3),
-        "artefacts": rows(names, st.integers(0, 1 << 62), text(1024), most=4),
+        "artefacts": rows(names, st.integers(0, 1 << 62), st.text(visible, max_size=30), most=4),
     }
 )
 junk = st.recursive(
