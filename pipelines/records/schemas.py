@@ -39,7 +39,6 @@ def from_row(kind: type[R], row: Mapping[str, Any]) -> R:
     return _converter().structure(row, kind)
 
 
-@cache
 def schema_of(kind: type[Any]) -> pa.Schema:
     """The columns of a record: a dataclass of scalars, literals, tuples of one kind, and dataclasses of those. Every
     column may be null. Raises ``TypeError`` for a field that no column can hold."""

@@ -14,10 +14,10 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -241,9 +241,11 @@ class Tables:
 
     def _metadata(self, key: TableKey) -> dict[bytes, bytes] | None:
         """Metadata of the table's footer; None when it is not there."""
-        with suppress(TableMissing):
-            return cast(dict[bytes, bytes], self._footer(key).metadata)
-        return None
+        try:
+            metadata: dict[bytes, bytes] = self._footer(key).metadata
+        except TableMissing:
+            return None
+        return metadata
 
     def _footer(self, key: TableKey, path: StorePath | None = None) -> Any:
         """Metadata of the table's file, or of another ``path`` of its key's."""
