@@ -14,6 +14,8 @@ COUNT ?= 1000
 SEED ?= 0
 N ?= 100
 INSTALLED := $(VENV)/.installed
+# to import a folder for nothing but to deselect its tests takes seconds in every worker
+QUICK := -m "not e2e and not soak" --ignore tests/e2e --ignore tests/soak
 
 export DARKROOM_HOME ?= $(CURDIR)/data
 # what must be local lies in the home, unless that is a URL
@@ -50,10 +52,10 @@ demo: $(INSTALLED) ## Run the full pipeline end to end on the bundled data
 	$(BIN)/darkroom demo
 
 test: $(INSTALLED) ## Run the quick tests, which need only Python
-	$(BIN)/pytest -m "not e2e and not soak" -n $(WORKERS) --dist worksteal
+	$(BIN)/pytest $(QUICK) -n $(WORKERS) --dist worksteal
 
 coverage: $(INSTALLED) ## Run the same tests with line and branch coverage (takes about 1.5 times as long)
-	$(BIN)/pytest -m "not e2e and not soak" -n $(WORKERS) --dist worksteal --cov --cov-report=term:skip-covered
+	$(BIN)/pytest $(QUICK) -n $(WORKERS) --dist worksteal --cov --cov-report=term:skip-covered
 
 # Cosmic Ray in an environment beside .venv, which no test needs
 mutants: $(INSTALLED) ## Change the code at random places and see whether a test fails (N=100 SEED=0; takes hours)

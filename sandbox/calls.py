@@ -230,7 +230,7 @@ class Slots:
 
 
 class Turn:
-    """One call's, from its admission to its end."""
+    """One call's, from its admission to its end, which is noted as well."""
 
     def __init__(self, slots: Slots, computes: bool) -> None:
         self._slots, self._computes = slots, computes
@@ -239,6 +239,3 @@ class Turn:
         if computes is not self._computes:
             self._computes = computes
             self._slots.change(-1 if computes else 1)
-
-    def end(self) -> None:
-        self.note(False)

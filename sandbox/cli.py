@@ -11,7 +11,7 @@ from rich.table import Column, Table
 
 from darkroom.sandbox.calls import Observation
 from darkroom.sandbox.doctor import Finding, can_run, describe_machine, diagnose, try_sessions
-from darkroom.sandbox.errors import TIER_VARIABLE, Tier, UserError
+from darkroom.sandbox.errors import TIER_VARIABLE, Tier, UserError, raised_as
 from darkroom.sandbox.limits import Limits
 from darkroom.sandbox.pool import SandboxPool
 from darkroom.sandbox.terminal import SafeConsole
@@ -48,7 +48,12 @@ def run(
     out: Annotated[Path | None, typer.Option(file_okay=False, help="Folder for the images of the observation.")] = None,
 ) -> None:
     """Run FILE once and print the observation. Exits with 1 unless its status is ok."""
-    console, code = SafeConsole(), _text_of(file)
+    console = SafeConsole()
+    with raised_as(
+        lambda error: UserError(f"{file} is not UTF-8 text (byte {error.start}). To do: name a file of Python code"),
+        UnicodeDecodeError,
+    ):
+        code = file.read_text(encoding="utf-8")
     with (
         SandboxPool(limits=Limits(seconds=seconds), tier=tier, repair="small_model" if repair else "off") as pool,
         pool.group(image or [], names=list(map(str, image or [])), videos=video or []) as group,
@@ -96,14 +101,6 @@ def _print_findings(console: SafeConsole, findings: list[Finding], tiers: dict[T
             console.print(missing, markup=False, highlight=False, soft_wrap=True)
     for tier, runs in tiers.items():
         console.print(f"{tier} tier: {'can run' if runs else 'cannot run'}")
-
-
-def _text_of(file: Path) -> str:
-    """Read a file of code. Raises ``UserError`` for one that is no text."""
-    try:
-        return file.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{file} is not UTF-8 text (byte {error.start}). To do: name a file of Python code") from None
 
 
 def _print_observation(console: Console, observation: Observation) -> None:

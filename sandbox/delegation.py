@@ -6,12 +6,12 @@ Without a name a folder is taken only if it is the parent of this process's own 
 
 import os
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from darkroom.sandbox.errors import CGROUP_VARIABLE
+from darkroom.sandbox.errors import CGROUP_VARIABLE, raised_as
 
 _CONTROLLERS = ("memory", "pids")
 SUBTREE_CONTROL = " ".join(f"+{name}" for name in _CONTROLLERS)
@@ -23,13 +23,9 @@ class CgroupUnusable(Exception):
     """Why no limited cgroup can be made: a line of the doctor, or SandboxUnavailable where one was asked for."""
 
 
-@contextmanager
-def usable(what: str) -> Iterator[None]:
+def usable(what: str) -> AbstractContextManager[None]:
     """An error of the operating system, raised within, is a CgroupUnusable that begins with `what`."""
-    try:
-        yield
-    except OSError as error:
-        raise CgroupUnusable(f"{what}: {error}") from error
+    return raised_as(lambda error: CgroupUnusable(f"{what}: {error}"), OSError)
 
 
 class CgroupMount(NamedTuple):

@@ -59,6 +59,10 @@ def diagnose() -> list[Finding]:
     """Try every protection, in processes of their own. Takes less than a second."""
     if not sys.platform.startswith("linux"):
         return [Finding("Linux", f"this is {sys.platform}")]
+    if (probe := _run_probe()).returncode == 0:
+        kernel = [Finding(protection, reason) for protection, reason in json.loads(probe.stdout)["failures"].items()]
+    else:
+        kernel = [Finding("a working start", probe.stderr[-500:].strip() or f"the probe ended with {probe.returncode}")]
     missing = {name for name, module in NINE.items() if importlib.util.find_spec(module) is None}
     needed, of_extras = missing - IN_EXTRAS.keys(), missing & IN_EXTRAS.keys()
     libraries = Finding("warm libraries", f"not installed: {', '.join(sorted(needed))}" if needed else None)
@@ -68,7 +72,7 @@ def diagnose() -> list[Finding]:
     # optional, unless a folder is named: a pool refuses to start without what was asked for
     is_needed = reason and os.environ.get(CGROUP_VARIABLE)
     cgroups = Finding(CGROUP_VARIABLE if is_needed else DELEGATED_CGROUPS, reason)
-    return [*_kernel_findings(), libraries, extras, cgroups]
+    return [*kernel, libraries, extras, cgroups]
 
 
 def try_sessions(findings: list[Finding]) -> list[Finding]:
@@ -96,12 +100,6 @@ def describe_machine() -> str:
 
 def can_run(tier: Tier, findings: list[Finding]) -> bool:
     return all(finding.works for finding in findings if tier in finding.tiers)
-
-
-def _kernel_findings() -> list[Finding]:
-    if (probe := _run_probe()).returncode != 0:
-        return [Finding("a working start", probe.stderr[-500:].strip() or f"the probe ended with {probe.returncode}")]
-    return [Finding(protection, reason) for protection, reason in json.loads(probe.stdout)["failures"].items()]
 
 
 def _run_probe() -> subprocess.CompletedProcess[str]:

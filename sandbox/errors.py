@@ -5,6 +5,7 @@ import os
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast, get_args
@@ -67,13 +68,12 @@ class ResourcesExhausted(SandboxError):
         super().__init__(f"this machine lacks what the sandbox needs: {reason}. To do: {todo}")
 
 
-@contextmanager
-def machine_errors() -> Iterator[None]:
-    """An error of the operating system, raised within, is a ResourcesExhausted that names it."""
-    try:
-        yield
-    except (OSError, MemoryError) as error:
-        raise ResourcesExhausted(str(error) or "not enough memory", getattr(error, "errno", errno.ENOMEM)) from error
+def _exhausted(error: OSError | MemoryError) -> ResourcesExhausted:
+    return ResourcesExhausted(str(error) or "not enough memory", getattr(error, "errno", errno.ENOMEM))
+
+
+machine_errors = partial(raised_as, _exhausted, OSError, MemoryError)
+"""An error of the operating system, raised within, is a ResourcesExhausted that names it."""
 
 
 class ProtocolViolation(SandboxError):

@@ -65,10 +65,6 @@ class Frame(NamedTuple):
     width: int
     height: int
 
-    @property
-    def n_bytes(self) -> int:
-        return self.width * self.height * _BYTES_PER_PIXEL
-
 
 def encode_request(nonce: int, code: str) -> bytes:
     payload = code.encode("utf-8", "surrogatepass")
@@ -130,7 +126,7 @@ def parse_reply(payload: bytes, limits: Limits, code: str = "") -> tuple[Observa
     _require(status in _GUEST_STATUSES, "the reply has an unknown status")
     error = fields.get("error")
     frames = _rows(fields.get("images"), limits.max_images, _frame)
-    n_bytes = [frame.n_bytes for frame in frames]
+    n_bytes = [frame.width * frame.height * _BYTES_PER_PIXEL for frame in frames]
     _require(sum(n_bytes) <= limits.reply_mb << 20, "the images of the reply are too large")
     _require(max(n_bytes, default=0) <= limits.max_pixels * _BYTES_PER_PIXEL, "an image of the reply is too large")
     observation = Observation(
@@ -184,7 +180,7 @@ class _Edits:
 
 
 def _artefact(name: object, n_bytes: object, note: object) -> Artefact:
-    return Artefact(_name(name), _count(n_bytes, 0, 1 << 62), _shown(note, _MAX_NOTE))
+    return Artefact(_name(name), _count(n_bytes, 0, 1 << 62), _CONTROL.sub("\ufffd", _shown(note, _MAX_NOTE)))
 
 
 def _count(value: object, least: int, most: int) -> int:

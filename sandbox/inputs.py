@@ -6,7 +6,6 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 from PIL import Image
 
@@ -58,32 +57,24 @@ def suffix_of(video: VideoInput) -> str:
 def _open(index: int, image: ImageInput, fds: list[int]) -> None:
     """Open one more, which `open_inputs` closes should anything fail."""
     if isinstance(image, str | Path):
-        _open_file(index, image, fds)
+        try:
+            fds.append(os.open(image, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK))  # a pipe must not make us wait
+        except OSError as error:
+            if error.errno in _MACHINE_ERRORS:
+                raise
+            raise ImageUnreadable(index, str(error)) from error
+        if not stat.S_ISREG(os.fstat(fds[-1]).st_mode):
+            raise ImageUnreadable(index, f"{image} is not a file")
         return
     fds.append(os.memfd_create("image", os.MFD_CLOEXEC))
     with os.fdopen(fds[-1], "wb", closefd=False) as file:
         if isinstance(image, bytes):
             file.write(image)
-        else:
-            _save(index, image, file)
-
-
-def _save(index: int, image: Image.Image, file: IO[bytes]) -> None:
-    try:
-        image.load()
-    except OSError as error:
-        if error.errno is None:  # Pillow's own: the file behind the image is broken
-            raise ImageUnreadable(index, str(error)) from error
-        raise
-    image.save(file, "PNG" if image.mode in _PNG_MODES else "TIFF", compress_level=_FASTEST_COMPRESSION)
-
-
-def _open_file(index: int, path: str | Path, fds: list[int]) -> None:
-    try:
-        fds.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK))  # a pipe must not make us wait
-    except OSError as error:
-        if error.errno in _MACHINE_ERRORS:
+            return
+        try:
+            image.load()
+        except OSError as error:
+            if error.errno is None:  # Pillow's own: the file behind the image is broken
+                raise ImageUnreadable(index, str(error)) from error
             raise
-        raise ImageUnreadable(index, str(error)) from error
-    if not stat.S_ISREG(os.fstat(fds[-1]).st_mode):
-        raise ImageUnreadable(index, f"{path} is not a file")
+        image.save(file, "PNG" if image.mode in _PNG_MODES else "TIFF", compress_level=_FASTEST_COMPRESSION)

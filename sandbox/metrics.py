@@ -47,17 +47,12 @@ class PoolCollector(Collector):
             yield SummaryMetricFamily(name, meaning, count_value=spread.n, sum_value=spread.total)
 
 
-def serve_metrics(pool: SandboxPool, *, port: int, host: str = "127.0.0.1") -> "MetricsServer":
-    """Answer scrapes in a thread of its own. Port 0 takes a free one: `server.port`."""
-    registry = CollectorRegistry()
-    registry.register(PoolCollector(pool))
-    return MetricsServer(registry, host, port)
-
-
 class MetricsServer:
-    """Answers scrapes until it is closed."""
+    """Answers scrapes in a thread of its own until it is closed. Port 0 takes a free one: `port`."""
 
-    def __init__(self, registry: CollectorRegistry, host: str, port: int) -> None:
+    def __init__(self, pool: SandboxPool, *, port: int, host: str = "127.0.0.1") -> None:
+        registry = CollectorRegistry()
+        registry.register(PoolCollector(pool))
         self._server, self._thread = start_http_server(port, host, registry)
         self.port: int = self._server.server_port
 
@@ -65,3 +60,6 @@ class MetricsServer:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+serve_metrics = MetricsServer

@@ -78,7 +78,7 @@ def _without_meaning(tag: re.Match[str]) -> str:
     return _LOOKALIKES[tag[0][0]] + tag[0][1:]
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)  # of thousands of long tokens each holds megabytes
 def _own(tokens: tuple[str, ...]) -> re.Pattern[str] | None:
     """The tokens that are not among the known."""
     unknown = [token for token in tokens if len(token) > 1 and token[0] in _LOOKALIKES and token == neutralise(token)]

@@ -16,7 +16,7 @@ from darkroom.sandbox._guest.names import check_names
 from darkroom.sandbox.calls import Meter, PoolStats, Slots, processes_below
 from darkroom.sandbox.cgroups import open_delegated
 from darkroom.sandbox.digest import choose_echo
-from darkroom.sandbox.errors import SandboxClosed, SandboxError, choose_tier, machine_errors, require_extra
+from darkroom.sandbox.errors import SandboxClosed, SandboxError, choose_tier, machine_errors, raised_as, require_extra
 from darkroom.sandbox.folders import make_scratch, remove_tree
 from darkroom.sandbox.group import Group
 from darkroom.sandbox.inputs import ImageInput, VideoInput, open_inputs, suffix_of
@@ -75,9 +75,8 @@ class SandboxPool(Closing):
         self._groups: set[Group] = set()
         self._lock = threading.Lock()  # guards _zygote and _closed: groups are opened from several threads
         self._closed = False
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if soft != hard:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         self._terms = GroupTerms(
             limits=self.limits,
             attest=partial(attest, namespaces=self.tier == "full", seccomp="seccomp" not in _switched_off),
@@ -116,10 +115,8 @@ class SandboxPool(Closing):
         """
         if (n_inputs := len(images) + len(videos)) > _MAX_INPUTS:
             raise SandboxError(f"a group has at most {_MAX_INPUTS} images and videos, found {n_inputs}")
-        try:
+        with raised_as(lambda error: SandboxError(str(error)), ValueError):
             check_names(names)
-        except ValueError as error:
-            raise SandboxError(str(error)) from error
         if videos:
             require_extra("av", "video", "code about videos")
         limits = limits or self.limits

@@ -14,6 +14,7 @@ import sys
 import sysconfig
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,7 +23,7 @@ from PIL import Image
 from darkroom.sandbox._guest.messages import GroupRequest, ZygoteConfig
 from darkroom.sandbox._guest.proc import proc_fields as proc_fields, uid_range
 from darkroom.sandbox.digest import added_libraries, importable_modules
-from darkroom.sandbox.errors import SandboxClosed, SandboxError, SandboxUnavailable, Tier, advice
+from darkroom.sandbox.errors import SandboxClosed, SandboxError, SandboxUnavailable, Tier, advice, raised_as
 from darkroom.sandbox.frames import is_ready
 
 _PACKAGE = Path(__file__).resolve().parent  # the root of a session shows no link to a folder
@@ -34,10 +35,7 @@ BOOTSTRAP = (
     "sys.modules.update({'darkroom': outer, 'darkroom.sandbox': package}); "
 )
 _START = BOOTSTRAP + "from darkroom.sandbox._guest.launcher import main; main(int(sys.argv[2]))"
-_SYSTEM_FOLDERS = (
-    *("/usr", "/lib", "/lib64", "/bin"),
-    *("/etc/ld.so.cache", "/etc/localtime", "/etc/fonts", "/etc/alternatives"),
-)
+_SYSTEM = ["/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/localtime", "/etc/fonts", "/etc/alternatives"]
 _ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
     "LANG": "C.UTF-8",
@@ -138,7 +136,7 @@ def read_only_paths() -> list[str]:
     folders = {sys.prefix, sys.base_prefix, *_library_folders()}
     folders |= {os.path.realpath(folder) for folder in folders}
     folders.add(str(_PACKAGE))
-    covered = [*_SYSTEM_FOLDERS]
+    covered = [*_SYSTEM]
     for folder in sorted(folders - {"/"}, key=len):
         if not any(folder == outer or folder.startswith(f"{outer}/") for outer in covered):
             covered.append(folder)
@@ -164,12 +162,17 @@ END_MILLISECONDS = 5_000
 """Longest wait for a process that was killed."""
 
 
+def _unchecked(error: Exception) -> SandboxError:
+    return SandboxError(f"a session cannot be checked through /proc: {error}; nothing was run")
+
+
+_readable = partial(raised_as, _unchecked, OSError, KeyError, ValueError)
+
+
 def pid_of(pidfd: int) -> int:
     """Process id as the host sees it, -1 once it has ended. Raises SandboxError where /proc does not tell."""
-    try:
+    with _readable():
         return int(proc_fields(f"/proc/self/fdinfo/{pidfd}")["Pid"])
-    except (OSError, KeyError, ValueError) as error:
-        raise SandboxError(f"a session cannot be checked through /proc: {error}; nothing was run") from error
 
 
 def is_doomed(pidfd: int) -> bool:
@@ -191,10 +194,8 @@ _CAPABILITY_SETS = ("CapEff", "CapPrm", "CapInh", "CapAmb")
 
 def attest(pidfd: int, *, namespaces: bool, seccomp: bool = True) -> None:
     """Compare what /proc says of the process with what was asked for. Raises SandboxError and names the difference."""
-    try:
+    with _readable():
         status = proc_fields(f"/proc/{pid_of(pidfd)}/status")
-    except OSError as error:
-        raise SandboxError(f"a session cannot be checked through /proc: {error}; nothing was run") from error
     # an ordinary user without a user namespace cannot empty the bounding set, nor use it under NoNewPrivs
     emptied = (*_CAPABILITY_SETS, "CapBnd") if namespaces or os.geteuid() == 0 else _CAPABILITY_SETS
     expected = {"Seccomp": "2" if seccomp else "0", "NoNewPrivs": "1", **dict.fromkeys(emptied, "0" * 16)}

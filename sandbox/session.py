@@ -128,7 +128,7 @@ class Session(Closing):
                 try:
                     observation = self._observe(code, turn)
                 finally:
-                    turn.end()
+                    turn.note(False)
             meter.ended(observation)
             return observation
 

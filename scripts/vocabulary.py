@@ -63,13 +63,13 @@ def tracked(root: Path, paths: list[str]) -> list[str]:
 
 def words(path: str, text: str, tree: ast.Module | None) -> Iterator[Finding]:
     """Uses of a word that has a better one."""
-    pieces = list(prose(text, tree)) if tree is not None else list(paragraphs(text))
+    pieces = paragraphs(text) if tree is None else prose(text, tree)
+    outside_code = [(line, re.sub(r"`[^`]*`", "", piece)) for line, piece in pieces]
     for rule in RULES["word"]:
         if not path.startswith(tuple(rule.get("only", [""]))):
             continue
-        pattern = re.compile(rf"\b(?:{rule['pattern']})\b", re.IGNORECASE)
-        for line, piece in pieces:
-            for match in pattern.finditer(re.sub(r"`[^`]*`", "", piece)):
+        for line, piece in outside_code:
+            for match in re.finditer(rf"\b(?:{rule['pattern']})\b", piece, re.IGNORECASE):
                 yield Finding(path, line, f"{match[0]!r}: {rule['use']}")
 
 

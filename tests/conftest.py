@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import io
 import json
 import shutil
@@ -26,6 +27,7 @@ from darkroom.pipelines.records import Truth, TruthBox
 from darkroom.pipelines.sources import BadRow, SourceRow
 from darkroom.pipelines.storage.ledger import Ledger
 from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.pipelines.vision.legibility import OcrReader, TextLine
 from tests.image_files import encoded
 from tests.object_store import ObjectStore, object_store_server
 
@@ -42,6 +44,20 @@ providers._get_local_constants = lambda: (
 )
 # a runner makes the commands of a program anew for each call, which takes longer than most calls
 typer.testing._get_command = cache(typer.testing._get_command)
+
+
+_read, _lines = OcrReader.read, dict[tuple[OcrReader, tuple[int, int], bytes], list[TextLine]]()
+
+
+def _read_once(reader: OcrReader, image: Image.Image) -> list[TextLine]:
+    key = (reader, image.size, hashlib.sha256(image.convert("RGB").tobytes()).digest())
+    if key not in _lines:
+        _lines[key] = _read(reader, image)
+    return list(_lines[key])
+
+
+# most of the time of a family's checks, and most families are about the same few images
+OcrReader.read = _read_once  # type: ignore[method-assign]
 
 # a script's background job ignores interrupts, and so would every program that the tests start and interrupt
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

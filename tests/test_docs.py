@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import subprocess
 import tomllib
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
@@ -34,9 +36,14 @@ def test_a_page_is_short_enough_to_be_read(page: Path) -> None:
         assert len(page.read_text().split()) <= LONG.get(page.name, MAX_WORDS)
 
 
+@cache
+def _commands() -> dict[str, Any]:
+    return typer.main.get_command(app).commands  # type: ignore[attr-defined, no-any-return]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=identifier)
 def test_every_command_of_a_page_exists(page: Path) -> None:
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    commands = _commands()
     lines = [line.strip() for line in page.read_text().splitlines()]
     calls = [re.match(r"(?:\$ )?(?:\.venv/bin/)?darkroom ([a-z-]+) ?([a-z-]*)", line) for line in lines]
     for name, rest in [call.groups() for call in calls if call]:

@@ -10,9 +10,9 @@ from darkroom.assets.graph.resources import PolicyResource
 from darkroom.assets.graph.rl import RL_STAGES
 from darkroom.pipelines.generation.engine import STAGES
 from darkroom.pipelines.models.policies import OpenAIPolicy
-from darkroom.pipelines.models.policies.batch_queue import has_ended
+from darkroom.pipelines.models.policies.batch_queue import ended_batches
 from darkroom.pipelines.records.digest import digest
-from darkroom.pipelines.storage.batch_table import Batch, BatchTable
+from darkroom.pipelines.storage.batch_table import BatchTable
 from darkroom.pipelines.storage.row_files import by_key
 from darkroom.pipelines.storage.workspace import Workspace
 
@@ -35,20 +35,21 @@ def answered_batches(context: dg.SensorEvaluationContext) -> Iterator[dg.RunRequ
 
 
 async def _requests(workspace: Workspace, roles: Sequence[PolicyResource]) -> list[dg.RunRequest]:
-    waiting = by_key(((batch.stage, batch.partition), batch) for batch in BatchTable(workspace.ledger).open())
-    policies = [OpenAIPolicy(role.endpoint, workspace.images) for role in roles] if waiting else []
+    batches = BatchTable(workspace.ledger).open()
+    policies = [OpenAIPolicy(role.endpoint, workspace.images) for role in roles] if batches else []
     try:
-        ended = {key: [await has_ended(batch, policies) for batch in batches] for key, batches in waiting.items()}
+        ended = await ended_batches(batches, policies)
     finally:
         for policy in policies:
             await policy.close()
-    return [_request(*key, batches) for key, batches in waiting.items() if all(ended[key])]
+    waiting = by_key(((batch.stage, batch.partition), batch.batch) for batch in batches)
+    return [_request(*key, names) for key, names in waiting.items() if ended.issuperset(names)]
 
 
-def _request(stage: str, partition: str, batches: Sequence[Batch]) -> dg.RunRequest:
+def _request(stage: str, partition: str, batches: Sequence[str]) -> dg.RunRequest:
     """A run of the stage and of all that come after it, once for these batches."""
     *family, name = stage.split("/")
     stages = [*STAGES, REJECTS] if family else [*RL_STAGES]
     later = stages[stages.index(name) :] if name in stages else [name]
-    keys, run_key = [dg.AssetKey([*family, each]) for each in later], digest(sorted(each.batch for each in batches))
+    keys, run_key = [dg.AssetKey([*family, each]) for each in later], digest(sorted(batches))
     return dg.RunRequest(run_key, asset_selection=keys, partition_key=partition if name in stages else None)

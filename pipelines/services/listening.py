@@ -13,7 +13,9 @@ from collections.abc import Callable, Collection
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from itertools import chain
+from typing import Any
 
+import h11
 import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -66,6 +68,8 @@ HELD_MB = 256
 """Of the bodies that are worked on, all together, or four of the largest; each client half."""
 PIECE = 1 << 20
 """Bytes of an answer that are handed over at once."""
+SMALL_PIECE, HEADER_BYTES = 1 << 10, 1 << 15
+"""Of a body, of which there may be ``MAX_PARTS``; of headers, which what comes at once may double."""
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?+', re.DOTALL)
 
 
@@ -186,6 +190,20 @@ class _LetIn:
         await self._app(scope, receive, send)
 
 
+class _Counted(h11.Connection):
+    """Refuses a body of too many small pieces, each of which holds the loop for longer than its bytes are worth."""
+
+    n_small = 0
+
+    def next_event(self) -> Any:
+        event = super().next_event()
+        is_small = isinstance(event, h11.Data) and len(event.data) < SMALL_PIECE
+        self.n_small = 0 if isinstance(event, h11.Request) else self.n_small + is_small
+        if self.n_small > MAX_PARTS:
+            raise h11.RemoteProtocolError("the body comes in too many small pieces")
+        return event
+
+
 class _Impatient(H11Protocol):
     """Hangs up where a connection's first headers do not come, or an answer is not read: it would hold a descriptor for
     ever. Of too many connections the oldest ends that brought no whole request."""
@@ -194,13 +212,26 @@ class _Impatient(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.since = self.loop.time()
+        self.conn, self.since = _Counted(h11.SERVER, HEADER_BYTES), self.loop.time()
         self.loop.call_later(HEADER_SECONDS, self._hang_up)
         if len(self.connections) > most_connections():
             waiting = (each for each in self.connections if isinstance(each, _Impatient) and each.waits)
             oldest = min(waiting, key=lambda each: each.since)
             self.connections.discard(oldest)
             oldest.transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        for start in range(0, len(data), HEADER_BYTES):  # else headers that come at once had no limit
+            if self in self.connections and not self.transport.is_closing():
+                super().data_received(data[start : start + HEADER_BYTES])
+
+    def send_400_response(self, msg: str) -> None:
+        if self.cycle:
+            self.cycle.disconnected = True  # no client is left to answer
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:  # the answer has begun
+            self.transport.abort()
 
     @property
     def waits(self) -> bool:

@@ -49,10 +49,9 @@ def sandbox_server(sessions: Sessions, *, compression: int = 0, session: str | N
         context: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
     ) -> ListToolsResult:
         if (name := _session_of_path(context) or session) is not None:
-            try:
+            # a list of tools cannot say that there is no such session
+            with raised_as(lambda error: MCPError(INVALID_PARAMS, f"{error.kind}: {error}", error.body), ServiceError):
                 return ListToolsResult(tools=[_described(tool) for tool in sessions.registry.get(name).tools])
-            except ServiceError as error:  # a list of tools cannot say that there is no such session
-                raise MCPError(INVALID_PARAMS, f"{error.kind}: {error}", error.body) from error
         return ListToolsResult(tools=[_OPEN, *(_described(tool, with_session=True) for tool in TOOLS), _CLOSE])
 
     async def call_tool(context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:

@@ -6,8 +6,9 @@ import secrets
 import time
 import typing
 from collections.abc import AsyncIterator, Awaitable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from PIL import Image
@@ -287,10 +288,8 @@ _KINDS: dict[type[sandbox.SandboxError], Kind] = {
 """The first that an error is of counts."""
 
 
-@contextmanager
-def _sandbox_errors() -> Iterator[None]:
-    try:
-        yield
-    except sandbox.SandboxError as error:
-        kind = next(kind for of, kind in _KINDS.items() if isinstance(error, of))
-        raise ServiceError(kind, str(error)) from error
+def _of_service(error: sandbox.SandboxError) -> ServiceError:
+    return ServiceError(next(kind for of, kind in _KINDS.items() if isinstance(error, of)), str(error))
+
+
+_sandbox_errors = partial(raised_as, _of_service, sandbox.SandboxError)

@@ -65,10 +65,9 @@ class ImageZoomIn(SandboxTool):
     def program(self, sizes: Sequence[Size]) -> str:
         if not 1 <= self.target_image <= len(sizes):
             raise ServiceError("invalid_request", f"target_image {self.target_image}: there are {len(sizes)} images")
-        sides = [
-            min(value, side) / side for value, side in zip(self.bbox_2d, sizes[self.target_image - 1] * 2, strict=True)
-        ]
-        return crop_line(list(sides), self.target_image)
+        size = sizes[self.target_image - 1]
+        sides = [min(value, side) / side for value, side in zip(self.bbox_2d, size * 2, strict=True)]
+        return crop_line(sides, self.target_image)
 
 
 class SelectFrames(SandboxTool):

@@ -75,16 +75,13 @@ class Repairs:
 
         @functools.wraps(plain_crop)
         def crop(self: Image.Image, box: Any = None) -> Any:
-            if box is not None and sys._getframe(1).f_code.co_filename.startswith(CELL_PREFIX):
-                box = fitted(box, self.size, "crop(", is_rounded=True)
-            return plain_crop(self, box)
+            return plain_crop(self, fitted(box, self.size, "crop(", is_rounded=True))
 
         @functools.wraps(plain_resize)
         def resize(
             self: Image.Image, size: Any, resample: Any = None, box: Any = None, reducing_gap: Any = None
         ) -> Any:
-            if box is not None and sys._getframe(1).f_code.co_filename.startswith(CELL_PREFIX):
-                box = fitted(box, self.size, "resize(box=", is_rounded=False)
+            box = fitted(box, self.size, "resize(box=", is_rounded=False)
             return plain_resize(self, size, resample, box, reducing_gap)
 
         setattr(Image.Image, "crop", crop)  # noqa: B010  # assigning a method is not typed
@@ -99,7 +96,9 @@ class Repairs:
         return tree
 
     def _fitted(self, box: Any, size: Size, call: str, *, is_rounded: bool) -> Any:
-        """The box for Pillow, which takes no array: as it is where it lies inside or is none."""
+        """The box for Pillow, which takes no array: as it is where it lies inside, is none, or is not of the code."""
+        if box is None or not sys._getframe(2).f_code.co_filename.startswith(CELL_PREFIX):
+            return box
         for part in box if isinstance(box, list | tuple) else (box,):
             if isinstance(part, str | list | tuple):
                 kind = "strings" if isinstance(part, str) else "pairs"

@@ -231,11 +231,13 @@ def _image_of(report: Any, index: int, target: Target, image_folder: str) -> Dec
     """Seal and store an image. Only shapes and a short reason are taken from a child that an image may control."""
     if "exhausted" in report:
         number = report["errno"]
-        raise RefusedInput(exhausted=_short(report["exhausted"]), errno=number if type(number) is int else None)
+        raise RefusedInput(
+            exhausted=str(report["exhausted"])[:MAX_REASON], errno=number if type(number) is int else None
+        )
     if "too_large" in report:
-        raise RefusedInput(too_large=_short(report["too_large"]))
+        raise RefusedInput(too_large=str(report["too_large"])[:MAX_REASON])
     if "reason" in report:
-        raise RefusedInput(unreadable=index, reason=_short(report["reason"]))
+        raise RefusedInput(unreadable=index, reason=str(report["reason"])[:MAX_REASON])
     mode, width, height, shape = str(report["mode"]), report["width"], report["height"], tuple(report["bgr_shape"])
     if not all(type(side) is int and 0 < side <= MAX_SIDE for side in (width, height, *shape)):
         raise ValueError("a side is out of range")
@@ -244,10 +246,6 @@ def _image_of(report: Any, index: int, target: Target, image_folder: str) -> Dec
     pixels_fd = _sealed(target.pixels_fd, width * height * SHARED_MODES.get(mode, 0))
     bgr_fd = _sealed(target.bgr_fd, math.prod(shape) if shape else 0)
     return DecodedImage(path, width, height, mode, pixels_fd, bgr_fd, shape)
-
-
-def _short(reason: object) -> str:
-    return str(reason)[:MAX_REASON]
 
 
 def _sealed(fd: int, n_bytes: int) -> int:

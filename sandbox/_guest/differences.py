@@ -7,6 +7,7 @@ before, characters dropped, and the text in their place. The host has the code a
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from os.path import commonprefix
 from typing import Any
 
 MAX_EDITS, MAX_REPAIRS = 128, 8
@@ -80,13 +81,7 @@ def _replacements(before: str, after: str) -> Iterator[tuple[int, int, str]]:
     start = 0
     for line, changed in zip(old, new, strict=True):
         if line != changed:
-            head = _n_common(line, changed)
-            tail = _n_common(line[head:][::-1], changed[head:][::-1])
+            head = len(commonprefix((line, changed)))  # noqa: RUF071 - of characters, as is meant here
+            tail = len(commonprefix((line[head:][::-1], changed[head:][::-1])))  # noqa: RUF071
             yield start + head, start + len(line) - tail, changed[head : len(changed) - tail]
         start += len(line)
-
-
-def _n_common(first: str, second: str) -> int:
-    """Characters that both begin with."""
-    pairs = enumerate(zip(first, second, strict=False))
-    return next((place for place, (a, b) in pairs if a != b), min(len(first), len(second)))

@@ -132,22 +132,19 @@ def _mended(code: str) -> list[SourceEdit] | None:
     for step in _CHARACTERS:
         if not source_layout.parses(inner := _last(edits, code)):
             edits += _applied(inner, step)
-    inner = _last(edits, code)
-    if source_layout.parses(inner):
-        return edits
-    laid_out = next((edits_of_layout for recipe in _LAYOUTS if (edits_of_layout := _laid_out(inner, recipe))), None)
-    return edits + laid_out if laid_out else None
+    tried = (_laid_out(_last(edits, code), recipe) for recipe in _LAYOUTS)
+    return next((edits + laid_out for laid_out in tried if laid_out is not None), None)
 
 
-def _laid_out(code: str, recipe: tuple[Step, ...]) -> list[SourceEdit]:
-    """The edits of all the steps, in turn; none where one changes nothing or where the last text does not parse."""
+def _laid_out(code: str, recipe: tuple[Step, ...]) -> list[SourceEdit] | None:
+    """The edits of all the steps, in turn; None where one changes nothing or where the last text does not parse."""
     edits: list[SourceEdit] = []
     for step in recipe:
         edit = _applied(_last(edits, code), step)
         if not edit:
-            return []  # without this step it is a shorter recipe, which was tried
+            return None  # without this step it is a shorter recipe, which was tried
         edits += edit
-    return edits if source_layout.parses(_last(edits, code)) else []
+    return edits if source_layout.parses(_last(edits, code)) else None
 
 
 def _plainly_quoted(match: re.Match[str]) -> str:
@@ -185,6 +182,7 @@ _TABS_OUT = Step("expand_tabs", source_layout.expand_tabs)
 _REINDENT = Step("autopep8", source_layout.reindent)
 _REFORMAT = Step("autopep8", source_layout.reformat)
 _LAYOUTS: tuple[tuple[Step, ...], ...] = (
+    (),
     (_DEDENT,),
     (_ALIGN,),
     (_TABS_OUT,),

@@ -28,7 +28,7 @@ from matplotlib.figure import Figure
 from PIL import Image, ImageDraw, ImageFont
 
 from darkroom.sandbox._guest.messages import CELL_PREFIX, IMAGE_FOLDER, note
-from darkroom.sandbox._guest.patched_modules import EXPECTED, make_module, provide
+from darkroom.sandbox._guest.patched_modules import EXPECTED, make_module, nothing, provide
 
 FOLDERS = ("/mnt/data", "/content", "/output", "/outputs", "/kaggle/working", "/workspace", "/tmp")
 """Where code of other runtimes saves its files."""
@@ -110,9 +110,6 @@ def install(display: Any, *, has_images: bool) -> None:
             pixels = (pixels * 255).clip(0, 255).astype(np.uint8)
         display(Image.fromarray(pixels if pixels.ndim == 2 else cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB)))
 
-    def wait(*_: Any, **_options: Any) -> int:
-        return -1
-
     def find(pathname: Any, *args: Any, **options: Any) -> list[Any]:
         if not (files := find_files(pathname, *args, **options)) and has_images:
             note(f"no file matches {pathname}: the task's images are in {IMAGE_FOLDER}")
@@ -130,12 +127,13 @@ def install(display: Any, *, has_images: bool) -> None:
     os.listdir = list_folder
     Image.register_save("JPG", Image.SAVE["JPEG"])
     Image.register_save("TIF", Image.SAVE["TIFF"])
-    windows: dict[str, Any] = dict.fromkeys(EXPECTED["windows"].split(), wait)
+    windows: dict[str, Any] = dict.fromkeys(EXPECTED["windows"].split(), nothing)
+    windows |= dict.fromkeys(EXPECTED["answers"].split(), lambda *_, **_options: -1)
     windows |= {"imshow": imshow, "selectROI": choose, "selectROIs": choose}
     for name, function in windows.items():
         setattr(cv2, name, function)
     setattr(Figure, "ginput", choose)  # noqa: B010  # assigning a method is not typed
-    matplotlib.use = plt.switch_backend = wait  # type: ignore[assignment]  # Agg draws all that is shown or saved
+    matplotlib.use = plt.switch_backend = nothing  # Agg draws all that is shown or saved
     provide("google", {}, colab={"patches": make_module("google.colab.patches", {"cv2_imshow": partial(imshow, None)})})
     styles = plt.style.library
     styles |= {name.replace("-v0_8", ""): style for name, style in styles.items()}

@@ -57,8 +57,7 @@ class LibraryFinder:
         instead = f": {INSTEAD[name]}" if name in INSTEAD else f", which has {self._told}"
         raise ModuleNotFoundError(f"No module named {name!r} in the sandbox{instead}", name=name)
 
-    def invalidate_caches(self) -> None:
-        PathFinder.invalidate_caches()
+    invalidate_caches = staticmethod(PathFinder.invalidate_caches)
 
     def find_distributions(self, context: DistributionFinder.Context) -> Iterable[Distribution]:
         """Find the metadata of an allowed library: some look up their own version when they are imported."""

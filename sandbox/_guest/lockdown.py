@@ -104,7 +104,7 @@ class Cage:
 def lock_down(cage: Cage, kept_fds: set[int]) -> None:
     """Lock down all but the system calls, which come last (`seal`). Of the descriptors only these stay open."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    uid = cage.identity.uid_of(cage.slot)
+    uid = cage.identity.first_uid + cage.slot % cage.identity.n_uids
     _prepare_work_folder(cage, uid)
     null = os.open("/dev/null", os.O_RDWR)
     for standard in (0, 1, 2):

@@ -82,9 +82,6 @@ class Identity:
     first_uid: int = 0
     n_uids: int = 1
 
-    def uid_of(self, slot: int) -> int:
-        return self.first_uid + slot % self.n_uids
-
 
 @dataclass(frozen=True)
 class DecodedImage:

@@ -80,7 +80,7 @@ _NO_INPUT = "the sandbox has no one to answer input(): write the value into the 
 def install_notebook_modules(display: Callable[..., None]) -> None:
     """Provide IPython and tqdm. `display` shows images and figures and prints anything else."""
     names: dict[str, Any] = dict.fromkeys(("HTML", "Markdown", "Latex", "Math", "Code", "Pretty", "JSON"), _Text)
-    names |= {"display": display, "update_display": display, "clear_output": _nothing, "Image": _image_of}
+    names |= {"display": display, "update_display": display, "clear_output": nothing, "Image": _image_of}
     provide("IPython", {"get_ipython": Notebook, "version_info": (9, 0, 0, "")}, display=names)
     bars = {"tqdm": Bar, "trange": lambda *ends, **options: Bar(range(*ends), **options), "tqdm_notebook": Bar}
     provide("tqdm", bars, auto=bars, notebook=bars, std=bars, autonotebook=bars)
@@ -88,7 +88,7 @@ def install_notebook_modules(display: Callable[..., None]) -> None:
     _explain_network()
 
 
-def _nothing(*_: Any, **_options: Any) -> None:
+def nothing(*_: Any, **_options: Any) -> None:
     pass
 
 
@@ -115,8 +115,8 @@ class Bar(AbstractContextManager["Bar", None]):
     def write(text: str, file: Any = None, end: str = "\n", **_: Any) -> None:
         print(text, file=file, end=end)
 
-    __exit__ = _nothing
-    set_description = set_description_str = set_postfix = set_postfix_str = refresh = reset = clear = close = _nothing
+    __exit__ = nothing
+    set_description = set_description_str = set_postfix = set_postfix_str = refresh = reset = clear = close = nothing
 
 
 class _Text:
@@ -202,7 +202,7 @@ def install_pipe() -> None:
 
 def install_copy() -> None:
     """`shutil.copy` and `copytree` without modes and times, for the lite tier, where both are the host's."""
-    shutil.copymode = shutil.copystat = _nothing
+    shutil.copymode = shutil.copystat = nothing
 
 
 def install_fast_png() -> None:

@@ -1,6 +1,7 @@
 """Reads of /proc by the sandbox's own processes, and the uids and powers that it tells of."""
 
 import errno
+import mmap
 import os
 from collections.abc import Callable
 from functools import cache, partial
@@ -38,9 +39,6 @@ def proc_fields(path: str, opener: Opener | None = None) -> dict[str, str]:
         return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
-_PAGE = os.sysconf("SC_PAGE_SIZE")
-
-
 class Proc:
     """A handle taken while /proc can still be seen; sessions and decoders close it with every other descriptor."""
 
@@ -51,7 +49,7 @@ class Proc:
     def address_space(self) -> int:
         """Bytes that count towards RLIMIT_AS."""
         with open("self/statm", opener=self._opener) as file:
-            return int(file.read().split()[0]) * _PAGE
+            return int(file.read().split()[0]) * mmap.PAGESIZE
 
     def n_threads(self) -> int:
         return int(proc_fields("self/status", self._opener)["Threads"])

@@ -17,7 +17,6 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -195,11 +194,10 @@ def _only_python(tools: list[tuple[str, Any]]) -> str:
 
 
 def parses(code: str) -> bool:
-    try:
+    with contextlib.suppress(SyntaxError, ValueError):
         parse(code)
-    except (SyntaxError, ValueError):
-        return False
-    return True
+        return True
+    return False
 
 
 def _without_closing_fence(code: str, opening: str) -> str:
@@ -240,24 +238,18 @@ def expand_tabs(code: str) -> str:
     """Tabs before a line as spaces, eight columns wide (Python 2) or four; not where both parse and mean two things."""
     meanings: dict[str, str] = {}
     for width in (8, 4):
-        text = _TABS.sub(partial(_expanded, width), code)
+        text = _TABS.sub(lambda tabs: tabs[0].expandtabs(width), code)  # noqa: B023 - it is called at once
         with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
             meanings[ast.dump(ast.parse(text))] = text
     return meanings.popitem()[1] if len(meanings) == 1 else code
-
-
-def _expanded(width: int, tabs: re.Match[str]) -> str:
-    return tabs[0].expandtabs(width)
 
 
 def reindent(code: str) -> str:
     """autopep8 on the indentation, which helps where that is what Python refuses, and only there."""
     try:
         ast.parse(code)
-    except IndentationError:
-        return _autopep8(code, {"select": _INDENTATION})
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return code
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return _autopep8(code, {"select": _INDENTATION}) if isinstance(error, IndentationError) else code
     return code
 
 

@@ -150,12 +150,10 @@ class VideoReader:
 
 def names_of_videos(paths: list[str], *, max_pixels: int = MAX_PIXELS) -> dict[str, object]:
     """The variables that the code finds: video_path, video_path_0, video_clue_0, … Nothing is opened yet."""
-    names: dict[str, object] = {}
+    names: dict[str, object] = {"video_path": paths[0]} if paths else {}
     for index, path in enumerate(paths):
         names[f"video_path_{index}"] = path
         names[f"video_clue_{index}"] = VideoReader(path, max_pixels=max_pixels, lazy=True)
-    if paths:
-        names["video_path"] = paths[0]
     return names
 
 

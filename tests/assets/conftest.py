@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.storage import sql
 
 from darkroom.assets.definitions import definitions
 from darkroom.assets.graph.partitions import SHARDS_OF, update_partitions
@@ -20,6 +24,8 @@ from darkroom.pipelines.storage.workspace import Workspace
 from tests.conftest import SmallSource
 
 PARTITION = "signs-0000"
+# Dagster reads its migrations anew whenever it opens a database
+sql.ScriptDirectory = SimpleNamespace(from_config=cache(sql.ScriptDirectory.from_config))  # type: ignore[misc]
 
 
 def add_signs(workspace: Workspace, source: SmallSource, folder: Path, *, n_shards: int = 1) -> Path:
@@ -76,10 +82,21 @@ def instance(open_instance: OpenInstance) -> Iterator[dg.DagsterInstance]:
         yield made
 
 
+def graph() -> dg.Definitions:
+    """The code location, loaded once for the settings of its environment: it takes a second."""
+    settings = {name: value for name, value in os.environ.items() if name.startswith("DARKROOM_")}
+    return _graph(frozenset((settings | {"DARKROOM_HOME": ""}).items()))
+
+
+@cache
+def _graph(_settings: frozenset[tuple[str, str]]) -> dg.Definitions:
+    return definitions()
+
+
 def materialize_shard(
     instance: dg.DagsterInstance, job: str, partition: str = PARTITION, **how: Any
 ) -> dg.ExecuteInProcessResult:
     """Runs a job on a shard of the test's workspace, whatever its source is for."""
     with Workspace.from_environment() as workspace:
         update_partitions(workspace, instance, {use: [partition] for use in SHARDS_OF})
-    return definitions().resolve_job_def(job).execute_in_process(instance=instance, partition_key=partition, **how)
+    return graph().resolve_job_def(job).execute_in_process(instance=instance, partition_key=partition, **how)

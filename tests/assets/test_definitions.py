@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +17,7 @@ from darkroom.pipelines.models.policies import oracles
 from darkroom.pipelines.records import Trajectory
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
-from tests.assets.conftest import PARTITION, materialize_shard
+from tests.assets.conftest import PARTITION, graph, materialize_shard
 
 RECIPES = Path(__file__).parent / "recipe"
 
@@ -33,14 +31,6 @@ def test_the_definitions_are_loadable_and_hold_the_jobs_that_commands_run() -> N
     dg.Definitions.validate_loadable(defs)
     jobs = {job.name for job in defs.resolve_all_job_defs()}
     assert {SAMPLES, SFT, RELEASED, DATASETS, RL, RL_DATASET, TRAIN, ANNOTATION} <= jobs
-
-
-def test_loading_imports_no_library_that_takes_long_and_collects_garbage_afterwards() -> None:
-    heavy = {"torch", "transformers", "datasets", "trl", "polars", "pandas", "openai", "scipy", "skimage", "sklearn"}
-    heavy |= {"matplotlib", "duckdb", "sympy", "rapidocr", "onnxruntime", "label_studio_sdk.client", "ray"}
-    code = f"import gc, sys, darkroom.assets.definitions; print(sorted({heavy} & set(sys.modules)), gc.isenabled())"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert loaded.stdout.splitlines()[-1] == "[] True"
 
 
 def test_every_asset_of_the_graph_is_there() -> None:
@@ -57,18 +47,18 @@ def test_every_asset_of_the_graph_is_there() -> None:
     }
     rl = {"rl_candidates", "checked_labels", "pass_rates", "tool_necessity", "suitability_votes", "suitability_labels"}
     others = {"samples", "expert_reviews", "rl_dataset"}
-    assert keys(definitions()) == others | family | annotation | training | rl
+    assert keys(graph()) == others | family | annotation | training | rl
 
 
 def test_every_asset_is_described_grouped_and_owned() -> None:
-    for spec in definitions().resolve_all_asset_specs():
+    for spec in graph().resolve_all_asset_specs():
         assert spec.description, spec.key
         assert spec.group_name != "default", spec.key
         assert spec.owners, spec.key
 
 
 def test_every_asset_names_its_code() -> None:
-    for spec in definitions().resolve_all_asset_specs():
+    for spec in graph().resolve_all_asset_specs():
         references = spec.metadata["dagster/code_references"].code_references
         assert all(Path(reference.file_path).exists() for reference in references), spec.key
         own = {Path(reference.file_path).name for reference in references}
@@ -79,19 +69,19 @@ def test_every_asset_names_its_code() -> None:
 
 
 def test_every_family_is_a_group_that_the_graph_can_close() -> None:
-    groups = {spec.group_name for spec in definitions().resolve_all_asset_specs()}
+    groups = {spec.group_name for spec in graph().resolve_all_asset_specs()}
     assert groups == {"source", "datasets", "annotation", "train", "rl", "demo"} | set(all_recipes())
 
 
 def test_every_stage_has_a_blocking_conservation_check() -> None:
-    graph = definitions().resolve_asset_graph()
-    checked = {key.asset_key.to_user_string() for key in graph.asset_check_keys if graph.get(key).blocking}
+    resolved = graph().resolve_asset_graph()
+    checked = {key.asset_key.to_user_string() for key in resolved.asset_check_keys if resolved.get(key).blocking}
     assert checked >= {"samples", "crop/drafts", "crop/runs", "crop/verdicts", "crop/trajectories", "crop/rejects"}
 
 
 def test_stages_that_use_endpoints_or_the_sandbox_are_in_their_pools() -> None:
     pools = {
-        stage: definitions().resolve_assets_def(dg.AssetKey(stage.split("/"))).op.pool
+        stage: graph().resolve_assets_def(dg.AssetKey(stage.split("/"))).op.pool
         for stage in ("samples", "crop/drafts", "crop/runs", "crop/rejects", "pass_rates", "tool_necessity")
     }
     assert pools == {

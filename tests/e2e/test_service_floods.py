@@ -149,6 +149,28 @@ def test_400_half_sent_requests_reset_nobody_who_has_256_descriptors(service: Se
             assert httpx.post(service.http.base_url.join(service.path), json=service.body, timeout=60).is_success
 
 
+def test_a_body_in_tiny_chunks_costs_what_its_limit_costs_and_one_in_a_few_is_read(service: Service) -> None:
+    head = f"POST {service.path} HTTP/1.1\nHost: 127.0.0.1\nContent-Type: application/json\n"
+    n_sent, chunks = 0, b"1\r\n \r\n" * 20_000
+    with service.send(f"{head}Transfer-Encoding: chunked\n\n") as client, suppress(ConnectionError):
+        while n_sent < 64 << 20:
+            client.sendall(chunks)
+            n_sent += len(chunks)
+    assert n_sent < 16 << 20, "what was sent meanwhile is the sockets'"
+    assert service.is_well()
+    body = json.dumps(service.body).encode()
+    pieces = (body[start : start + 99] for start in range(0, len(body), 99))
+    headers = {"Content-Type": "application/json"}
+    assert service.http.post(service.path, content=pieces, headers=headers).is_success
+
+
+def test_headers_that_come_at_once_are_bounded_as_well(service: Service) -> None:
+    for n, status in ((1_000, b"200"), (40_000, b"400")):
+        with service.send("GET /health HTTP/1.1\nHost: 127.0.0.1\n" + "X: a\n" * n + "\n") as client:
+            assert client.recv(4096).startswith(b"HTTP/1.1 " + status)
+    assert service.is_well()
+
+
 def test_64_clients_at_once_are_answered(service: Service) -> None:
     async def ask() -> int:
         async with httpx.AsyncClient(base_url=service.http.base_url, timeout=120) as http:

@@ -36,16 +36,16 @@ def test_a_sleeper_lends_its_slot_and_takes_it_back_without_waiting() -> None:
     sleeper.note(False)
     guest = slots.wait(lambda: False)
     sleeper.note(True)
-    guest.end()
+    guest.note(False)
     over = threading.Event()
     with ThreadPoolExecutor(1) as thread:
         late = thread.submit(slots.wait, over.is_set)
         assert not late.done()  # the one slot is the sleeper's again
-        sleeper.end()
-        late.result().end()
+        sleeper.note(False)
+        late.result().note(False)
         over.set()
-    slots.wait(over.is_set).end()
-    slots.wait(lambda: False).end()  # and none was lost
+    slots.wait(over.is_set).note(False)
+    slots.wait(lambda: False).note(False)  # and none was lost
 
 
 def test_a_call_that_is_over_leaves_the_slot_to_the_next() -> None:
@@ -55,10 +55,10 @@ def test_a_call_that_is_over_leaves_the_slot_to_the_next() -> None:
         given_up, served = threads.submit(slots.wait, over.is_set), threads.submit(slots.wait, lambda: False)
         over.set()
         slots.wake()
-        given_up.result().end()
+        given_up.result().note(False)
         assert not served.done()
-        first.end()
-        served.result().end()
+        first.note(False)
+        served.result().note(False)
 
 
 def test_an_empty_call_does_not_wait_behind_sleepers(narrow: SandboxPool, threads: ThreadPoolExecutor) -> None:

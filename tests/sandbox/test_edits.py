@@ -118,8 +118,8 @@ def test_values_are_no_calls(code: str) -> None:
 def test_hostile_calls_take_linear_time(part: str) -> None:
     start = time.process_time()
     with contextlib.suppress(SyntaxError, ValueError):
-        parse_repaired("<tool_call>" + part * 30_000, "<cell 0>")
-    assert time.process_time() - start < 10
+        parse_repaired("<tool_call>" + part * 10_000, "<cell 0>")
+    assert time.process_time() - start < 1
 
 
 # --- what is around the code
@@ -334,8 +334,8 @@ def test_switched_off_it_is_plain_python(code: str) -> None:
         "x = " + "(" * 5000,
         "\t x\n \ty\n" * 500,
         "-" * 50_000 + "1",
-        "a" + ".b" * 50_000,
-        "  x\n" * 99_999,
+        "a" + ".b" * 20_000,
+        "  x\n" * 30_000,
     ],
     ids=["odd lines", "brackets", "tabs", "minus", "attributes", "many lines"],
 )
@@ -343,7 +343,7 @@ def test_a_hard_text_takes_seconds_at_most(code: str) -> None:
     started = time.process_time()
     with contextlib.suppress(SyntaxError):
         parse_repaired(code, "<cell 0>")
-    assert time.process_time() - started < 10
+    assert time.process_time() - started < 2
 
 
 def test_a_lone_surrogate_is_no_code() -> None:

@@ -116,6 +116,9 @@ def test_a_window_is_shown(session: Session) -> None:
     shown = session.run(code).images[0].pixels
     assert (shown.size, shown.getpixel((0, 0))) == ((5, 4), (0, 0, 255))
     assert session.run("cv2.imshow('window', np.ones((4, 5)))").images[0].pixels.getpixel((0, 0)) == (255, 255, 255)
+    for last in ("cv2.destroyAllWindows()", "cv2.namedWindow('window')", "import matplotlib\nmatplotlib.use('TkAgg')"):
+        assert session.run(last).text == "", "no value that a notebook would show"
+    assert session.run("cv2.waitKey(0) & 0xFF").text == "255\n"
 
 
 def test_a_file_of_the_working_folder_is_found_from_another_folder(session: Session) -> None:

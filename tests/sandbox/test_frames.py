@@ -57,8 +57,9 @@ def test_one_arbitrary_field_is_checked_or_a_violation(name: str, value: object)
 
 def test_a_name_holds_nothing_that_turns_hides_or_controls() -> None:
     name = "a\u202egnp.exe\u200b\ufeff\x1b[2J\U000e0041＜image＞.png"
-    observation, _ = parse_reply(json.dumps({**HONEST, "artefacts": [[name, 1, ""]]}).encode(), LIMITS)
+    observation, _ = parse_reply(json.dumps({**HONEST, "artefacts": [[name, 1, f"as {name}"]]}).encode(), LIMITS)
     assert observation.artefacts[0].name == "a�gnp.exe���[2J�‹image＞.png"
+    assert observation.artefacts[0].note == "as a�gnp.exe���[2J�‹image＞.png", "which names another file"
 
 
 def hostile_replies() -> list[bytes]:
@@ -94,7 +95,7 @@ def test_only_the_nonce_of_the_call_and_a_short_length_pass(asked: int, answered
 
 def test_an_honest_reply_passes() -> None:
     observation, frames = parse_reply(json.dumps(HONEST).encode(), LIMITS)
-    assert (observation.status, frames[0].n_bytes, observation.artefacts[0].name) == ("ok", 60, "x")
+    assert (observation.status, frames[0][1:], observation.artefacts[0].name) == ("ok", (4, 5), "x")
 
 
 @pytest.mark.parametrize(

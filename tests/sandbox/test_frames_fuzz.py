@@ -28,14 +28,8 @@ def text(most: int) -> st.SearchStrategy[str]:
 
 
 # relative paths to somewhere below
-names = st.lists(
-    st.text(
-        st.characters(exclude_categories=["Cs", "Cc", "Cf", "Cn", "Zl", "Zp"], exclude_characters="<./＜﹤"),
-        min_size=1,
-        max_size=8,
-    ),
-    max_size=4,
-).map("/".join)
+visible = st.characters(exclude_categories=["Cs", "Cc", "Cf", "Cn", "Zl", "Zp"], exclude_characters="<./＜﹤")
+names = st.lists(st.text(visible, min_size=1, max_size=8), max_size=4).map("/".join)
 
 
 def rows(*cells: st.SearchStrategy[Any], most: int) -> st.SearchStrategy[list[list[Any]]]:
@@ -49,7 +43,7 @@ replies = st.fixed_dictionaries(
         "error": st.none() | text(4096),
         "edits": rows(text(32), text(MAX_CODE_BYTES), text(MAX_CODE_BYTES), most=8),
         "images": rows(names, st.integers(1, 100), st.integers(1, 100), most=3),
-        "artefacts": rows(names, st.integers(0, 1 << 62), text(1024), most=4),
+        "artefacts": rows(names, st.integers(0, 1 << 62), st.text(visible, max_size=30), most=4),
     }
 )
 junk = st.recursive(
@@ -70,7 +64,7 @@ def is_within_limits(observation: Observation, frames: tuple[Frame, ...]) -> boo
         and len(observation.text) <= N_TEXT
         and len(observation.error or "") <= 4096
         and len(frames) <= LIMITS.max_images
-        and sum(frame.n_bytes for frame in frames) <= LIMITS.reply_mb << 20
+        and sum(3 * frame.width * frame.height for frame in frames) <= LIMITS.reply_mb << 20
         and all(0 < frame.width * frame.height <= LIMITS.max_pixels for frame in frames)
         and len(observation.artefacts) <= LIMITS.files
         and all(0 <= artefact.n_bytes <= 1 << 62 for artefact in observation.artefacts)

@@ -210,7 +210,7 @@ print(*threads, len(os.listdir("/proc/self/task")))
 
 def test_videos_are_opened_at_their_first_use(mp4: Path) -> None:
     names = names_of_videos([str(mp4), "none.mp4"])
-    assert list(names) == ["video_path_0", "video_clue_0", "video_path_1", "video_clue_1", "video_path"]
+    assert list(names) == ["video_path", "video_path_0", "video_clue_0", "video_path_1", "video_clue_1"]
     assert (names["video_path"], names["video_path_1"]) == (str(mp4), "none.mp4")
     assert len(names["video_clue_0"]) == N_FRAMES
     with pytest.raises(FileNotFoundError):

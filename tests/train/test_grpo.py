@@ -415,3 +415,5 @@ def test_grpo_trains_with_arguments_of_the_trainer(one_sign, tiny, tmp_path):
     record = reinforce(one_sign, tiny, tmp_path / "out", settings)
     assert record["n_steps"] == 2
     assert record["inputs"]["arguments"]["trainer"]["num_iterations"] == 2
+    with pytest.raises(TrainError, match="--save-steps 1: each answer is trained in 2 steps"):
+        reinforce(one_sign, tiny, tmp_path / "odd", settings, save_steps=1)

@@ -15,7 +15,7 @@ import json
 import re
 import shlex
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby, islice
@@ -42,6 +42,7 @@ from darkroom.pipelines.storage.atomic_write import whole_file
 from darkroom.pipelines.storage.batch_table import KIND, Batch, BatchRequest, BatchTable, seeded_calls
 from darkroom.pipelines.storage.cached_calls import CachedCall, CallEntry, to_json
 from darkroom.pipelines.storage.ledger import Ledger
+from darkroom.pipelines.storage.row_files import by_key
 from darkroom.pipelines.storage.storage_errors import AnswersPending
 
 MAX_REQUESTS, MAX_BYTES = 50_000, 200 * 10**6
@@ -54,6 +55,7 @@ _ENDED = frozenset({"completed", "expired", "cancelled", "failed"})
 """States of a batch at the service that are its last."""
 _LINES_AT_ONCE = 500
 _LINE = b'{"custom_id":"%s","method":"POST","url":"/v1/chat/completions","body":%s}\n'
+_NAME = re.compile(rb'"custom_id"\s*:\s*"(\w+)-')
 _LINE_BYTES = 200
 """A line's, besides its body, at most."""
 
@@ -114,12 +116,13 @@ class BatchQueue:
     async def collect(self) -> None:
         """Record what batches have answered, and free what they will not answer. Raises ``PolicyUnavailable`` where the
         service cannot be asked, or refused a batch."""
-        for batch in await asyncio.to_thread(self._table.open, *self._owner):
-            if not await self._claim(batch.batch):
-                continue  # another process sends or reads it
-            if batch.address == self._folder:
-                await asyncio.to_thread(self._collect_files, batch)
-            elif batch.address == self._policy.endpoint.base_url:
+        # other processes send or read those that they have claimed
+        own = [
+            batch for batch in await asyncio.to_thread(self._table.open, *self._owner) if await self._claim(batch.batch)
+        ]
+        await asyncio.to_thread(self._collect_files, [batch for batch in own if batch.address == self._folder])
+        for batch in own:
+            if batch.address == self._policy.endpoint.base_url:
                 try:
                     await self._collect_remote(batch)
                 except (StatusError, NoAnswer) as error:
@@ -174,36 +177,39 @@ class BatchQueue:
             with TemporaryFile() as file:
                 await self._policy.chat.download(file_id, cast(BinaryIO, file))
                 file.seek(0)
-                await asyncio.to_thread(self._read, batch, file)
+                await asyncio.to_thread(self._read, [batch], file)
         await asyncio.to_thread(self._table.end, batch.batch)
         if state.status == "failed":
             errors = [str(error.message) for error in (state.errors and state.errors.data) or ()]
             raise self._unavailable(f"batch {state.id} was refused, and is not charged", "; ".join(errors[:3]))
 
-    def _collect_files(self, batch: Batch) -> None:
-        """Read what `vllm run-batch` wrote so far. Deleting a file of requests frees those without an answer; where
-        it is not there, only the machine that wrote it knows."""
-        self._read(batch, _answer_lines(self._folder))
-        requests, n_waiting = self._requests_file(batch), self._table.n_waiting(batch.batch)
-        if not n_waiting:
-            requests.unlink(missing_ok=True)
-        if not n_waiting or (batch.remote == gethostname() and not requests.exists()):
-            self._table.end(batch.batch)
+    def _collect_files(self, batches: Sequence[Batch]) -> None:
+        """Read what `vllm run-batch` wrote so far, each file once. Deleting a file of requests frees those without an
+        answer; where it is not there, only the machine that wrote it knows."""
+        if batches:
+            self._read(batches, _answer_lines(self._folder))
+        for batch in batches:
+            requests, n_waiting = self._requests_file(batch), self._table.n_waiting(batch.batch)
+            if not n_waiting:
+                requests.unlink(missing_ok=True)
+            if not n_waiting or (batch.remote == gethostname() and not requests.exists()):
+                self._table.end(batch.batch)
 
-    def _read(self, batch: Batch, lines: Iterable[bytes]) -> None:
-        """Record the answers to a batch among ``lines``: the first to each request."""
-        own = (line for line in lines if batch.batch.encode() in line)
-        while chunk := list(islice(own, _LINES_AT_ONCE)):
+    def _read(self, batches: Sequence[Batch], lines: Iterator[bytes]) -> None:
+        """Record the answers to ``batches`` among ``lines``: the first to each request."""
+        while chunk := list(islice(lines, _LINES_AT_ONCE)):
             answers: dict[str, Any] = {}
             for line in chunk:
                 with suppress(ValueError, TypeError, KeyError, RecursionError):  # a line that was cut off
                     answer = json.loads(line)
                     answers.setdefault(answer["custom_id"], answer)
-            requests, entries, usage = self._table.waiting([*answers]), list[CallEntry](), Usage()
-            for request in requests:
-                usage += self._read_one(batch, request, answers[request.id], entries)
-            spent = self._policy.budget_pool.pay_within(usage) if usage.calls else None
-            self._table.finish(batch.batch, requests, entries, spent)
+            waiting = by_key((request.batch, request) for request in self._table.waiting([*answers]))
+            for batch in (batch for batch in batches if batch.batch in waiting):
+                requests, entries, usage = waiting[batch.batch], list[CallEntry](), Usage()
+                for request in requests:
+                    usage += self._read_one(batch, request, answers[request.id], entries)
+                spent = self._policy.budget_pool.pay_within(usage) if usage.calls else None
+                self._table.finish(batch.batch, requests, entries, spent)
 
     def _read_one(self, batch: Batch, request: BatchRequest, answer: Any, entries: list[CallEntry]) -> Usage:
         """Add the calls that an answer makes to ``entries``, or remember the failure. Returns what was paid."""
@@ -242,14 +248,18 @@ class BatchQueue:
         return f"of `cat {folder}/requests-*.jsonl > {folder}/all.jsonl && {run}`"
 
 
-async def has_ended(batch: Batch, policies: Iterable[OpenAIPolicy]) -> bool:
-    """Return whether a batch has answers to be read, by the one of ``policies`` whose endpoint it is at. Raises
-    ``StatusError``, ``NoAnswer``."""
-    for policy in policies:
-        if policy.endpoint.base_url == batch.address:
-            state = await policy.chat.read_batch(batch.remote, batch.batch, since=batch.made_at)
-            return state.status in _ENDED if state else _is_older(batch, SETTLED_SECONDS)
-    return any(batch.batch.encode() in line for line in _answer_lines(batch.address))
+async def ended_batches(batches: Sequence[Batch], policies: Iterable[OpenAIPolicy]) -> set[str]:
+    """The names of ``batches`` with answers to be read: each is asked for at the endpoint of one of ``policies``, or
+    looked for in its folder. Raises ``StatusError``, ``NoAnswer``."""
+    endpoints = {policy.endpoint.base_url: policy.chat for policy in policies}
+    lines = (line for at in {each.address for each in batches} - endpoints.keys() for line in _answer_lines(at))
+    ended = {each.batch for each in batches} & {name[1].decode() for name in map(_NAME.search, lines) if name}
+    for batch in batches:
+        if (chat := endpoints.get(batch.address)) is not None:
+            state = await chat.read_batch(batch.remote, batch.batch, since=batch.made_at)
+            if state.status in _ENDED if state else _is_older(batch, SETTLED_SECONDS):
+                ended.add(batch.batch)
+    return ended
 
 
 def _answer_lines(folder: str) -> Iterator[bytes]:

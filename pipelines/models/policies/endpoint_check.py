@@ -6,14 +6,15 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import pybase64
 from PIL import Image
 
 from darkroom.pipelines.models.messages import ImagePart, Message, message
-from darkroom.pipelines.models.policies.openai import EndpointAnswer, first_message, is_same_model, read_answer
+from darkroom.pipelines.models.parsing import json_objects
+from darkroom.pipelines.models.policies.openai import EndpointAnswer, is_same_model, read_answer
 from darkroom.pipelines.models.policies.policy import NoAnswer, PolicyError, PolicyUnavailable, StatusError
 from darkroom.pipelines.models.policies.settings import Endpoint
 from darkroom.pipelines.records import ImageRef
@@ -46,8 +47,6 @@ class CheckAnswer:
 
     seconds: float
     answer: EndpointAnswer | None = None
-    message: Mapping[str, Any] = field(default_factory=dict)
-    """The first choice's, as it came."""
     refusal: str = ""
     """The endpoint's words."""
     status: int = 0
@@ -116,7 +115,7 @@ class EndpointCheck:
         except (NoAnswer, PolicyError, TimeoutError) as error:
             return CheckAnswer(time.monotonic() - start, refusal=_short(str(error) or "no answer in time", 300))
         self.n_tokens += (answer.prompt_tokens or 0) + (answer.completion_tokens or 0)
-        return CheckAnswer(time.monotonic() - start, answer, first_message(response))
+        return CheckAnswer(time.monotonic() - start, answer)
 
     async def _asked(self, question: str, **fields: Any) -> CheckAnswer:
         return await self._ask(message("user", question), **fields)
@@ -170,9 +169,9 @@ class EndpointCheck:
 
     async def _thought(self) -> Ability:
         reply = await self._asked("Which is larger, 17 * 23 or 20 * 20? Think first, then reply with the number.")
-        if not (thought := reply.answer.choices[0].reasoning if reply.answer and reply.answer.choices else ""):
+        if reply.answer is None or not (thought := reply.answer.choices[0].reasoning):
             return Ability("thought apart", "no", "the text is all that comes" if reply.answer else reply.refusal)
-        names = [name for name, value in reply.message.items() if name not in ("role", "content") and value]
+        names = [name for name, value in reply.answer.message.items() if name not in ("role", "content") and value]
         return Ability("thought apart", "yes", f"in {', '.join(names) or 'the content'}: {_short(thought)!r}")
 
     async def _system(self) -> Ability:
@@ -244,15 +243,12 @@ class EndpointCheck:
         reply = await self._asked("How many legs has a cat? Answer in a sentence.", response_format=form)
         if reply.is_refused:
             self.settings["send_schema"] = False
-        try:
-            fits = type(json.loads(reply.text)["n"]) is int
-        except (ValueError, TypeError, KeyError, RecursionError):
-            fits = False
+        fits = any(type(found.get("n")) is int for found in json_objects(reply.text))
         return Ability("JSON schema", _state(reply, fits), reply.said)
 
     async def _calls(self) -> Ability:
         reply = await self._asked(f"Copy exactly, and nothing else:\n{_CALL}")
-        if reply.message.get("tool_calls"):
+        if reply.answer and reply.answer.message.get("tool_calls"):
             return Ability("tool calls as text", "yes", "the server moves them to tool_calls, which is read")
         return Ability("tool calls as text", _state(reply, "<tool_call>" in reply.text), reply.said)
 
@@ -262,9 +258,7 @@ class EndpointCheck:
 
 
 def _state(reply: CheckAnswer, is_good: bool) -> State:
-    if is_good:
-        return "yes"
-    return "no" if reply.answer is None else "unclear"
+    return "yes" if is_good else "no" if reply.answer is None else "unclear"
 
 
 def _price(stated: Any) -> float | None:

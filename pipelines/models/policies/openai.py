@@ -4,8 +4,8 @@ Messages keep their order (system, images, text, turns), so that an endpoint wit
 
 An answer that was paid for is read, however odd: an error would be paid for again.
 
->>> read_answer({"choices": [{"message": {"content": [{"type": "text", "text": "a cat"}]}}], "usage": None}, 1).texts
-('a cat',)
+>>> read_answer({"choices": [{"message": {"content": [{"type": "text", "text": "a cat"}]}}]}, 1).choices[0].text
+'a cat'
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import logging
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self
 
@@ -50,15 +50,20 @@ _MOST_TOKENS = 10**9
 """Of one answer; a larger number is no count, and no table's column takes it."""
 _HICCUPS = ("error", "abort", "network_error", "insufficient_system_resource")
 """What OpenRouter and LiteLLM, SGLang, Z.ai and DeepSeek end an answer with that their own side broke off."""
-_FILTERS = ("content_filter", "refusal", "safety", "sensitive")
+_FILTERS = ("content_filter", "refusal", "safety", "SAFETY", "RECITATION", "PROHIBITED_CONTENT", "sensitive")
 """What OpenAI, Anthropic, Google and Z.ai end an answer with that they hold back."""
-_THOUGHTS = ("reasoning", "reasoning_content", "reasoning_details", "thinking_blocks")
-"""Fields of a message: vLLM's and OpenRouter's, SGLang's and DeepSeek's, OpenRouter's and LiteLLM's blocks."""
+_LIMITS = ("length", "model_length", "max_tokens", "MAX_TOKENS", "model_context_window_exceeded")
+"""What OpenAI, Mistral, Anthropic and Google end an answer with that the token limit cut off."""
+_THOUGHTS = ("reasoning", "reasoning_content", "thinking", "reasoning_details", "thinking_blocks")
+"""Fields of a message: vLLM's, SGLang's and DeepSeek's, Ollama's, blocks of OpenRouter's and LiteLLM's."""
 _THOUGHT_PARTS = ("thinking", "reasoning", "reasoning_content")
 """Types of a content's parts, as Anthropic's and Mistral's pass through gateways."""
 _TEXTS = ("text", "value", "thinking", "summary", "reasoning")
 """Names of a part's text."""
-_THINK, _THINK_END = re.compile(r"\A\s*<think>", re.IGNORECASE), re.compile(r"</think>", re.IGNORECASE)
+_THINK = re.compile(r"\A\s*(?:<(?:seed:)?think>|<thought>|◁think▷|\[THINK]|<\|channel\|>analysis<\|message\|>)", re.I)
+_THINK_END = re.compile(r"</(?:seed:)?think>|</thought>|◁/think▷|\[/THINK]|<\|end\|>.{0,40}?final<\|message\|>", re.I)
+"""Qwen's and DeepSeek's marks, Seed-OSS's, Gemma's, Kimi's, Magistral's and those of gpt-oss, where no parser took
+them out."""
 _VERSION = re.compile(r"(?:[-@:](?:latest|main|preview|exp|v?[0-9][0-9.]*))+")
 """What providers add to the name of a model: a date, a revision (``gpt-4o-2024-08-06``, ``claude@20240620``)."""
 
@@ -72,10 +77,8 @@ class EndpointAnswer:
     completion_tokens: int | None
     model: str
     failure: StatusError | None = None
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        return tuple(choice.text for choice in self.choices)
+    message: Mapping[str, Any] = field(default_factory=dict)
+    """The first choice's, as it came."""
 
 
 def read_answer(body: Any, n: int) -> EndpointAnswer:
@@ -84,8 +87,7 @@ def read_answer(body: Any, n: int) -> EndpointAnswer:
     fields = body if isinstance(body, dict) else {}
     listed = fields.get("choices")
     choices = [choice if isinstance(choice, dict) else {} for choice in listed[:n]] if isinstance(listed, list) else []
-    used = fields.get("usage")
-    counts = used if isinstance(used, dict) else {}
+    counts = used if isinstance(used := fields.get("usage"), dict) else {}
     prompt, completion = (_count(counts.get(name)) for name in ("prompt_tokens", "completion_tokens"))
     model = fields["model"] if isinstance(fields.get("model"), str) else ""
     errors = [_error(fields, None), *(_error(choice, choice.get("finish_reason")) for choice in choices)]
@@ -99,17 +101,16 @@ def read_answer(body: Any, n: int) -> EndpointAnswer:
     if not completion and not any(map(_says_something, choices)):
         failure = StatusError(502, None, where="HTTP 200 with an empty answer, and no tokens counted")
         return EndpointAnswer((), prompt, completion, model, failure)
-    return EndpointAnswer(tuple(map(_completion, choices)), prompt, completion, model)
+    return EndpointAnswer(tuple(map(_completion, choices)), prompt, completion, model, message=_message(choices[0]))
 
 
 def _error(fields: Mapping[str, Any], finish_reason: Any) -> StatusError | None:
     """The HTTP error that an answer or a choice holds, and gateways send with the status 200."""
     error = held if isinstance(held := fields.get("error"), dict) else {}
-    status = _count(error.get("code")) or 0
-    if not 400 <= status < 600:
-        if finish_reason not in _HICCUPS:
-            return None
-        status = 502
+    code = _count(error.get("code")) or 0
+    status = code if 400 <= code < 600 else 502 if finish_reason in _HICCUPS else 0
+    if not status:
+        return None
     return StatusError(status, held, where=f"HTTP 200 with the error {status}, finish_reason {finish_reason!r}")
 
 
@@ -117,18 +118,12 @@ def _says_something(choice: Mapping[str, Any]) -> bool:
     """Return whether it has content or a thought, is a refusal or a call, or says why it has none."""
     message, reason = _message(choice), choice.get("finish_reason")
     fields = ("content", "refusal", "tool_calls", *_THOUGHTS)
-    return reason in ("length", *_FILTERS) or any(str(message.get(name) or "").strip() for name in fields)
+    return reason in (*_LIMITS, *_FILTERS) or any(str(message.get(name) or "").strip() for name in fields)
 
 
-def _message(choice: Any) -> Mapping[str, Any]:
-    message = choice.get("message") if isinstance(choice, dict) else None
+def _message(choice: Mapping[str, Any]) -> Mapping[str, Any]:
+    message = choice.get("message")
     return message if isinstance(message, dict) else {}
-
-
-def first_message(body: Any) -> Mapping[str, Any]:
-    """The message of a response's first choice as it came; empty where there is none."""
-    choices = body.get("choices") if isinstance(body, dict) else None
-    return _message(choices[0]) if isinstance(choices, list) and choices else {}
 
 
 def _completion(choice: Mapping[str, Any]) -> Completion:
@@ -140,7 +135,7 @@ def _completion(choice: Mapping[str, Any]) -> Completion:
     withheld = f"finish_reason {reason!r}" if reason in _FILTERS else ""
     if refusal and not text.strip():
         withheld = f"the model refused: {refusal[:200]!r}"
-    return Completion(text, reason != "length", withheld=withheld, reasoning=reasoning)
+    return Completion(text, reason not in _LIMITS, withheld=withheld, reasoning=reasoning)
 
 
 def _calls(message: Mapping[str, Any]) -> str:
@@ -150,16 +145,15 @@ def _calls(message: Mapping[str, Any]) -> str:
     texts: list[str] = []
     for function in functions:
         named = function if isinstance(function, dict) else {}
-        arguments = named.get("arguments")
-        written = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        written = given if isinstance(given := named.get("arguments"), str) else json.dumps(given)
         call = f'{{"name": {json.dumps(named.get("name"))}, "arguments": {written}}}'.replace("<", "\\u003c")
         texts.append(f"\n<tool_call>\n{call}\n</tool_call>")
     return "".join(texts)
 
 
 def _thought_and_text(message: Mapping[str, Any]) -> tuple[str, str]:
-    """The thought, of a field, of parts or before ``</think>``, and the text after it. Text that opens a thought
-    and never ends it is said: code may be in it."""
+    """The thought, of a field, of parts or before ``</think>`` or its like, and the text after it. Text that opens a
+    thought and never ends it is said: code may be in it."""
     content = message.get("content")
     parts = content if isinstance(content, list) else []
     thoughts = [part for part in parts if isinstance(part, dict) and part.get("type") in _THOUGHT_PARTS]

@@ -15,7 +15,8 @@ Answers are not looked for, so no column of answers is needed. Images as bare ba
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -58,6 +59,9 @@ class Contamination:
     detail: str
 
 
+_FIRST = "image 0"
+
+
 @dataclass(frozen=True, slots=True)
 class ShownImage:
     """An image of a training row and where it is shown: ``image 0``, ``round 1, image 0``."""
@@ -84,7 +88,7 @@ class TrainingRow:
     @property
     def first_image(self) -> ImageRef | None:
         """The question's first; None without any."""
-        return next((item.image for item in self.images if item.where == "image 0"), None)
+        return next((item.image for item in self.images if item.where == _FIRST), None)
 
     @classmethod
     def of_sample(cls, sample: Sample) -> Self:
@@ -115,7 +119,7 @@ class BenchmarkCounts:
     n_contaminated_rows: int
     """Rows of the benchmark that any training row touches."""
     n_training_rows: int
-    n_by_kind: Mapping[ContaminationKind, int]
+    n_by_kind: dict[ContaminationKind, int]
     """Findings of each kind."""
 
 
@@ -125,6 +129,14 @@ CONTAMINATION = schemas.schema_of(Contamination)
 def to_table(findings: Iterable[Contamination]) -> pa.Table:
     """The findings as a table: the evidence that is kept beside a dataset."""
     return schemas.to_table(Contamination, findings)
+
+
+def count(findings: Sequence[Contamination], *, benchmark: str, n_rows: int, n_unread: int) -> BenchmarkCounts:
+    own = [finding for finding in findings if finding.benchmark == benchmark]
+    kinds: Counter[ContaminationKind] = Counter(finding.kind for finding in own)
+    rows = {finding.benchmark_row for finding in own}
+    training_rows = {(finding.trajectory_id, finding.sample_id) for finding in own}
+    return BenchmarkCounts(benchmark, n_rows, n_unread, len(rows), len(training_rows), dict(sorted(kinds.items())))
 
 
 _SUFFIXES = frozenset({".avif", ".bmp", ".gif", ".jpeg", ".jpg", ".jp2", ".png", ".ppm", ".tif", ".tiff", ".webp"})

@@ -13,6 +13,7 @@ Files are written atomically: an interrupted build resumes. About 300 kB per ima
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,11 +24,9 @@ from PIL import Image
 
 from darkroom.pipelines.records import ImageRef
 from darkroom.pipelines.records.digest import digest, digest_bytes
-from darkroom.pipelines.selection.decontamination.alignment import align
+from darkroom.pipelines.selection.decontamination.alignment import Proposal, align, propose
 from darkroom.pipelines.selection.decontamination.benchmarks import ContaminationKind
-from darkroom.pipelines.selection.duplicates.key_index import Positions
 from darkroom.pipelines.selection.duplicates.local_features import (
-    SAME_PLACE,
     Features,
     Gray,
     PartIndex,
@@ -38,7 +37,6 @@ from darkroom.pipelines.selection.duplicates.local_features import (
 from darkroom.pipelines.selection.duplicates.looks import (
     BITS,
     TURNS,
-    Look,
     PerceptualHash,
     gray_pixels,
     look_of_gray,
@@ -122,31 +120,8 @@ class FingerprintCache:
 
 _CANDIDATES = 5
 _MOST_PAIRS = 128
-_MOST_FEATURES = 1024
-
-
-class Correspondence(NamedTuple):
-    """Candidate image ``image`` and the features that it shares: positions in the query and in the image."""
-
-    image: int
-    of_query: Positions
-    of_image: Positions
-
-
-def candidates(index: PartIndex, query: Features) -> list[Correspondence]:
-    """The images that share most places with ``query``, the most first."""
-    shared = index.shared(query.signatures)
-    order = np.lexsort((shared.feature, shared.distance, shared.query, shared.image))
-    _, firsts = np.unique(np.stack([shared.image[order], shared.query[order]]), axis=1, return_index=True)
-    chosen = order[firsts]  # of every image, the nearest feature to each of the query's
-    weights = np.bincount(shared.image[chosen], 1 - shared.distance[chosen] / (2 * SAME_PLACE), len(index.starts) - 1)
-    best = [int(number) for number in np.argsort(-weights, kind="stable")[:_CANDIDATES] if weights[number] > 0]
-    pairs = []
-    for number in best:
-        of = chosen[shared.image[chosen] == number]
-        of = of[np.argsort(shared.distance[of], kind="stable")[:_MOST_PAIRS]]
-        pairs.append(Correspondence(number, shared.query[of], shared.feature[of] - index.starts[number]))
-    return pairs
+_OF_QUERY = replace(SOUGHT, most=1024)
+"""Of a copy of half the size, or half as many: screenshots of pages would be missed."""
 
 
 class ImageMatch(NamedTuple):
@@ -167,7 +142,8 @@ class ImageIndex:
         self._hashed = [number for number, image in enumerate(images) if image.hash]
         self._hashes = np.array([image.hash.bits for image in images if image.hash], np.uint64)
         self._parts = PartIndex([image.features for image in images])
-        self._looks: dict[int, Look] = {}
+        # about 120 MB
+        self._look = lru_cache(4_096)(lambda number: look_of_gray(images[number].gray, images[number].hash))
 
     def find(self, image: Image.Image, sha256: str) -> list[ImageMatch]:
         """The images that ``image`` shows, each once: the plainest evidence counts."""
@@ -175,27 +151,30 @@ class ImageIndex:
             return [ImageMatch(self._numbers[sha256], "image", 1.0, "the same bytes")]
         large, phash = gray_pixels(image), perceptual_hash(image)
         gray = scaled(large, min(1.0, KEPT_SIDE / max(large.shape)))  # the side at which images are kept
-        sides = features_of_both(gray, replace(SOUGHT, most=_MOST_FEATURES))
-        proposed = [(n, match) for n, side in enumerate(sides) for match in candidates(self._parts, side)]
-        numbers = sorted({match.image for _, match in proposed}.union(self._near(phash) if phash else ()))
-        look = look_of_gray(gray, phash)
-        same = {number: compared for number in numbers if (compared := same_image(look, self._look(number)))}
-        evidence = {number: self._evidence(phash, number, twin) for number, twin in same.items()}
-        near = [ImageMatch(n, "near_image", twin.agreeing, evidence[n]) for n, twin in same.items()]
+        sides = features_of_both(gray, _OF_QUERY)
+        proposed = [(bool(n), *proposals) for n, side in enumerate(sides) for proposals in self._proposals(side)]
+        numbers = sorted({number for _, number, _ in proposed}.union(self._near(phash) if phash else ()))
+        look = look_of_gray(gray, phash) if numbers else None
+        same = {number: compared for number in numbers if look and (compared := same_image(look, self._look(number)))}
+        near = [ImageMatch(n, "near_image", twin.agreeing, self._evidence(phash, n, twin)) for n, twin in same.items()]
         parts: dict[int, ImageMatch] = {}
-        for is_mirrored, shared in proposed:
-            if shared.image not in same and (part := self._part(gray, sides, shared, bool(is_mirrored))):
-                parts.setdefault(shared.image, part)
+        for is_mirrored, number, proposals in proposed:
+            if number not in same and (part := self._part(gray, number, proposals, is_mirrored)):
+                parts.setdefault(number, part)
         return [*near, *parts.values()]
+
+    def _proposals(self, side: Features) -> Iterator[tuple[int, list[Proposal]]]:
+        """Images that share most places with a query, and how they lie in it: where enough of these agree."""
+        alike = self._parts.most_alike(side.signatures, n_images=_CANDIDATES, n_features=_MOST_PAIRS)
+        for number, of_query, of_image in alike:
+            image = self._images[number]
+            longer_side = max(Image.open(io.BytesIO(image.jpeg.tobytes())).size)
+            if proposals := list(propose(side.places[of_query], image.features.places[of_image], longer_side)):
+                yield number, proposals
 
     def _near(self, phash: PerceptualHash) -> Iterator[int]:
         least = np.bitwise_count(np.array(phash.turns, np.uint64)[:, None] ^ self._hashes[None, :]).min(axis=0)
-        yield from (self._hashed[at] for at in np.flatnonzero(least <= HASH_BITS))
-
-    def _look(self, number: int) -> Look:
-        if number not in self._looks:
-            self._looks[number] = look_of_gray(self._images[number].gray, self._images[number].hash)
-        return self._looks[number]
+        yield from (self._hashed[at] for at in np.argsort(least, kind="stable")[:_CANDIDATES] if least[at] <= HASH_BITS)
 
     def _evidence(self, phash: PerceptualHash | None, number: int, match: ImageComparison) -> str:
         shares = f"{match.agreeing:.0%} of the details agree where both show something, {match.overlap:.0%} of the area"
@@ -206,12 +185,9 @@ class ImageIndex:
                 return f"{bits} of {BITS} bits differ{', ' if turn else ''}{TURNS[turn]}; {shares}"
         return shares + (", mirrored" if match.mirrored else "")
 
-    def _part(
-        self, gray: Gray, sides: tuple[Features, Features], shared: Correspondence, is_mirrored: bool
-    ) -> ImageMatch | None:
-        image = self._images[shared.image]
-        places = sides[is_mirrored].places[shared.of_query], image.features.places[shared.of_image]
-        overlap = align(np.ascontiguousarray(gray[:, ::-1]) if is_mirrored else gray, image.gray, *places)
+    def _part(self, gray: Gray, number: int, proposals: list[Proposal], is_mirrored: bool) -> ImageMatch | None:
+        turned = np.ascontiguousarray(gray[:, ::-1]) if is_mirrored else gray
+        overlap = align(turned, self._images[number].gray, proposals)
         if overlap is None or not overlap.same:
             return None
         detail = (
@@ -219,7 +195,7 @@ class ImageIndex:
             f"correlation {overlap.correlation:.3f}, {overlap.n_agreeing} features agree"
         )
         detail += ", mirrored" if is_mirrored else ""
-        return ImageMatch(shared.image, "image_part", overlap.correlation, detail)
+        return ImageMatch(number, "image_part", overlap.correlation, detail)
 
 
 def shown_parts(images: Sequence[ImageRef], store: ImageStore) -> Iterator[tuple[ImageRef, ImageRef, ImageMatch]]:

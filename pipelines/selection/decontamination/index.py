@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -27,6 +27,7 @@ from darkroom.pipelines.selection.decontamination.benchmarks import (
     ContaminationKind,
     ShownImage,
     TrainingRow,
+    count,
 )
 from darkroom.pipelines.selection.decontamination.images import CACHE_VERSION, FingerprintCache, ImageIndex, ImageMatch
 from darkroom.pipelines.selection.duplicates.texts import Words, n_grams, normalised, words
@@ -64,13 +65,16 @@ class PhraseIndex:
     def __init__(self, questions: Sequence[BenchmarkQuestion]) -> None:
         abouts: defaultdict[Words, set[str]] = defaultdict(set)
         rows: defaultdict[Words, list[int]] = defaultdict(list)
+        self._n_own = [0] * len(questions)
         texts = [words(question.text) for question in questions]
         for number, (question, text) in enumerate(zip(questions, texts, strict=True)):
             for run in set(n_grams(text, N_WORDS)):
                 abouts[run].add(question.about)
                 rows[run].append(number)
         self._rows = {run: numbers for run, numbers in rows.items() if len(abouts[run]) < TEMPLATE_ROWS}
-        self._n_own = Counter(chain.from_iterable(self._rows.values()))
+        for numbers in self._rows.values():
+            for number in numbers:
+                self._n_own[number] += 1
 
     def find(self, text: str) -> list[PhraseMatch]:
         """The questions of which the text has runs of their own, by number."""
@@ -214,14 +218,20 @@ class Scanner:
     def find(self, row: TrainingRow) -> list[Contamination]:
         """The findings of one row, each benchmark row once per kind, with the highest score. Raises ``ImageMissing``
         when the store lacks an image of the row."""
-        of_images = (self._in_image(row, image) for image in row.images)
-        by_score = sorted(chain(self._in_texts(row), *of_images), key=lambda finding: finding.score, reverse=True)
-        best = {(finding.benchmark, finding.benchmark_row, finding.kind): finding for finding in by_score[::-1]}
+        best: dict[tuple[str, str, str], Contamination] = {}
+        for finding in chain(self._in_texts(row), *(self._in_image(row, image) for image in row.images)):
+            key = (finding.benchmark, finding.benchmark_row, finding.kind)
+            if key not in best or finding.score > best[key].score:
+                best[key] = finding
         return [best[key] for key in sorted(best)]
 
     def report(self, rows: Iterable[TrainingRow]) -> ContaminationReport:
         findings = [finding for row in rows for finding in self.find(row)]
-        return ContaminationReport(findings, [_counted(*of, findings) for of in self._index.rows.items()])
+        counts = [
+            count(findings, benchmark=name, n_rows=len(of), n_unread=sum(bool(row.error) for row in of))
+            for name, of in self._index.rows.items()
+        ]
+        return ContaminationReport(findings, counts)
 
     def _in_texts(self, row: TrainingRow) -> Iterator[Contamination]:
         for text in row.texts:
@@ -240,14 +250,6 @@ class Scanner:
             return self._index.images.find(self._store.open(image), image.sha256)
 
         return self._cache.find(image.sha256, look) if self._cache else look()
-
-
-def _counted(benchmark: str, rows: Sequence[BenchmarkRow], findings: Iterable[Contamination]) -> BenchmarkCounts:
-    own = [finding for finding in findings if finding.benchmark == benchmark]
-    n_unread, n_touched = sum(bool(row.error) for row in rows), len({finding.benchmark_row for finding in own})
-    n_training_rows = len({(finding.trajectory_id, finding.sample_id) for finding in own})
-    kinds = Counter(finding.kind for finding in own)
-    return BenchmarkCounts(benchmark, len(rows), n_unread, n_touched, n_training_rows, kinds)
 
 
 def _finding(

@@ -2,6 +2,9 @@
 Every duplicate was itself compared with the one that it names: a chain of small changes does not join its two ends."""
 
 from dataclasses import dataclass
+from typing import Literal
+
+DuplicateKind = Literal["near_image", "near_text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,5 +15,6 @@ class Duplicate:
 
     index: int
     of: int
+    kind: DuplicateKind
     distance: float
     turn: str = ""

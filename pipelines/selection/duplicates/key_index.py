@@ -120,9 +120,12 @@ class _KeyShelf:
             places += step * passes(own[np.minimum(places + step - 1, len(self) - 1)], keys)
         return np.asarray(np.minimum(places, len(self)), np.int64)
 
-    def cuts(self, borders: Keys) -> list[int]:
+    def cuts(self, borders: Keys) -> Iterator[int]:
         """Positions at which the keys from each of the ``borders`` on begin; before them 0, after them the end."""
-        return [0, *self._places(borders, "left").tolist(), len(self)]
+        yield 0
+        for border in borders:
+            yield int(self._places(border[None], "left")[0])
+        yield len(self)
 
     def borders(self) -> Keys:
         """Keys that cut the shelf into pieces."""

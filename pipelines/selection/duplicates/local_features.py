@@ -9,11 +9,12 @@ About 64 bytes per feature.
 """
 
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cache
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 import cv2
 import numpy as np
@@ -61,7 +62,7 @@ def features_of_both(gray: Gray, sought: Sought) -> tuple[Features, Features]:
     """Features of the image and of its mirror image, whose descriptors have the same bins in another order."""
     places, descriptors = _described(gray, sought)
     mirrored = places * np.array([-1, 1, 1, -1], np.float32) + np.array([gray.shape[1] - 1, 0, 0, 180], np.float32)
-    return Features(places, _signatures(descriptors)), Features(mirrored, _signatures(descriptors[:, _MIRRORED_BINS]))
+    return Features(places, _signatures(descriptors)), Features(mirrored, _signatures(descriptors[:, _mirrored_bins()]))
 
 
 def scaled(gray: Gray, factor: float) -> Gray:
@@ -76,18 +77,21 @@ def _described(gray: Gray, sought: Sought) -> tuple[Places, NDArray[np.float32]]
     factor = min(1.0, sought.largest_side / max(gray.shape))
     small = scaled(gray, factor)
     detector = cv2.SIFT.create(contrastThreshold=sought.contrast, edgeThreshold=15)
-    points = detector.detect(small) if min(small.shape) >= _SMALLEST_SIDE else ()  # OpenCV raises on a line of pixels
+    everywhere = np.full_like(small, 255)
+    is_large = min(small.shape) >= _SMALLEST_SIDE  # OpenCV raises on a line of pixels
+    points, described = detector.detectAndCompute(small, everywhere) if is_large else ((), None)
     if not len(points):
         return np.empty((0, 4), np.float32), np.empty((0, len(_MEAN)), np.float32)
     places = np.array([(*point.pt, point.size, point.angle) for point in points], np.float32)
     chosen = _spread(places, np.array([point.response for point in points], np.float32), small.shape, sought)
     upscaled = np.asarray(places[chosen] / np.array([factor, factor, factor, 1]), np.float32)
+    if sought.reach == 1:
+        return upscaled, np.asarray(described, np.float32)[chosen]
     # OpenCV begins at the finest octave of those given: one of it leaves the descriptors as they are with all points
     finest = min(points, key=lambda point: (point.octave + 128) & 255)
     for point in points:
         point.size *= sought.reach
-    described = [*(points[at] for at in chosen), finest]
-    return upscaled, np.asarray(detector.compute(small, described)[1][:-1], np.float32)
+    return upscaled, np.asarray(detector.compute(small, [*(points[at] for at in chosen), finest])[1][:-1], np.float32)
 
 
 def _spread(places: Places, responses: Places, shape: Sequence[int], sought: Sought) -> NDArray[np.int64]:
@@ -101,16 +105,23 @@ def _spread(places: Places, responses: Places, shape: Sequence[int], sought: Sou
     return cast(NDArray[np.int64], order[np.argsort(rank_in_cell, kind="stable")[: sought.most]])
 
 
-_MIRRORED_BINS = np.arange(len(_MEAN)).reshape(4, 4, 8)[::-1][:, :, (-np.arange(8)) % 8].ravel()
-"""4 x 4 places around the point, its direction along the second, with 8 directions each."""
-_RNG = np.random.default_rng(20261121)
-_ROTATIONS = [np.linalg.qr(_RNG.standard_normal((len(_MEAN), len(_MEAN))))[0] for _ in range(2)]
-_PROJECTIONS = np.hstack(_ROTATIONS).astype(np.float32)
+@cache
+def _mirrored_bins() -> NDArray[np.int64]:
+    """4 x 4 places around the point, its direction along the second, with 8 directions each."""
+    bins = np.arange(len(_MEAN)).reshape(4, 4, 8)
+    return np.asarray(bins[::-1][:, :, (-np.arange(8)) % 8].ravel())
+
+
+@cache
+def _projections() -> NDArray[np.float32]:
+    rng = np.random.default_rng(20261121)
+    rotations = [np.linalg.qr(rng.standard_normal((len(_MEAN), len(_MEAN))))[0] for _ in range(2)]
+    return np.hstack(rotations).astype(np.float32)
 
 
 def _signatures(descriptors: NDArray[np.float32]) -> Signatures:
     roots = np.sqrt(descriptors / np.maximum(descriptors.sum(axis=1, keepdims=True), 1e-9))
-    return np.ascontiguousarray(np.packbits((roots - _MEAN) @ _PROJECTIONS > 0, axis=1)).view(np.uint64)
+    return np.ascontiguousarray(np.packbits((roots - _MEAN) @ _projections() > 0, axis=1)).view(np.uint64)
 
 
 SAME_PLACE = 56
@@ -118,41 +129,57 @@ SAME_PLACE = 56
 
 _BANDS = 8
 _KEYS = 1 << 16
+_COMMON, _N_MEAN = 64, 4
+"""A key that more features have than so many, and so many times the mean, tells nothing: letters, ticks of an axis."""
 _AT_ONCE = 1 << 17
 """Signatures that are compared at once: 10 MB."""
 
 
-@dataclass(frozen=True, slots=True)
-class SharedPlaces:
-    """Feature ``query[i]`` of what was asked for and ``feature[i]`` of image ``image[i]`` are the same place."""
+class SharedPlaces(NamedTuple):
+    """Image number ``image`` and the features that it shares, the most alike first: positions in the query and in the
+    image."""
 
-    query: Positions
-    feature: Positions
-    image: Positions
-    distance: NDArray[np.int64]
+    image: int
+    of_query: Positions
+    of_image: Positions
 
 
 class PartIndex:
     """The features of many images, to be asked which of them share places with another."""
 
-    def __init__(self, images: Sequence[Features]) -> None:
-        self.starts: Positions = np.cumsum([0, *map(len, images)], dtype=np.int64)
-        none = np.zeros((0, SIGNATURE_WORDS), np.uint64)
-        self._signatures = np.concatenate([none, *(image.signatures for image in images)])
+    def __init__(self, images: Iterable[Features]) -> None:
+        signatures: list[Signatures] = [np.zeros((0, SIGNATURE_WORDS), np.uint64)]
+        lengths = [0]
+        for image in images:
+            signatures.append(image.signatures)
+            lengths.append(len(image))
+        self.starts: Positions = np.cumsum(lengths, dtype=np.int64)
+        self._signatures = np.concatenate(signatures)
+        del signatures
+        self._common = _COMMON + _N_MEAN * len(self._signatures) // _KEYS
         orders, offsets = zip(*(_by_key(_band_keys(self._signatures, band)) for band in range(_BANDS)), strict=True)
         self._orders, self._offsets = np.stack(orders), np.stack(offsets)
 
-    def shared(self, signatures: Signatures) -> SharedPlaces:
-        """All pairs of features that are the same place, each once."""
-        pairs: list[Positions] = [np.zeros((0, 2), np.int64)]
-        pairs += [pair for band in range(_BANDS) for pair in self._in_band(band, signatures)]
-        query, feature, _ = pairs_once(*np.concatenate(pairs).T)
+    def most_alike(self, signatures: Signatures, *, n_images: int, n_features: int) -> Iterator[SharedPlaces]:
+        """The images that share most places with a query, the most first. Of an image a feature of the query is the
+        same place as the nearest one."""
+        pairs = chain.from_iterable(self._in_band(band, signatures) for band in range(_BANDS))
+        query, feature, _ = pairs_once(*np.concatenate([np.zeros((0, 2), np.int64), *pairs]).T)
         image = np.searchsorted(self.starts, feature, side="right") - 1
-        return SharedPlaces(query, feature, image, _distances(signatures[query], self._signatures[feature]))
+        distance = _distances(signatures[query], self._signatures[feature])
+        order = np.lexsort((feature, distance, query, image))
+        is_nearest = (np.diff(image[order], prepend=-1) != 0) | (np.diff(query[order], prepend=-1) != 0)
+        query, feature, image, distance = (column[order[is_nearest]] for column in (query, feature, image, distance))
+        weights = np.bincount(image, 1 - distance / (2 * SAME_PLACE), len(self.starts) - 1)
+        for number in np.argsort(-weights, kind="stable")[:n_images].tolist():
+            own = np.flatnonzero(image == number)
+            own = own[np.argsort(distance[own], kind="stable")[:n_features]]
+            yield SharedPlaces(number, query[own], feature[own] - self.starts[number])
 
     def _in_band(self, band: int, signatures: Signatures) -> Iterator[Positions]:
         keys, offsets = _band_keys(signatures, band), self._offsets[band]
         starts, ends = offsets[keys].astype(np.int64), offsets[keys + 1].astype(np.int64)
+        ends = np.where(ends - starts > self._common, starts, ends)
         n_before = np.cumsum(ends - starts)
         n_parts = int(n_before[-1]) // _AT_ONCE + 1 if len(keys) else 0
         cuts = [0, *np.searchsorted(n_before, _AT_ONCE * np.arange(1, n_parts)).tolist(), len(keys)]

@@ -206,4 +206,4 @@ def _duplicate(looks: Sequence[Look], index: int, of: int, compared: ImageCompar
     if hashed is not None and hashed_of is not None:
         distance, nearest = min(((bits ^ hashed_of.bits).bit_count(), turn) for turn, bits in enumerate(hashed.turns))
         turn = TURNS[nearest] if distance <= HASH_BITS else turn
-    return Duplicate(index, of, float(distance), turn)
+    return Duplicate(index, of, "near_image", float(distance), turn)

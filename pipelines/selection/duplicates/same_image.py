@@ -100,7 +100,7 @@ def same_image(look: Look, beside: Look) -> ImageComparison | None:
     first_gray, second_gray = first.gray, second.gray
     for frame in frames:
         gray = frame.turned(first_gray)
-        matrix = whole(gray, second_gray) if frame.matrix is None else frame.matrix
+        matrix = _whole(gray, second_gray) if frame.matrix is None else frame.matrix
         compared = _same_details(gray, second_gray, matrix, frame.n_agreeing)
         if compared is not None and _same_print(gray, second_gray, matrix):
             return replace(compared, mirrored=frame.mirrored)
@@ -131,7 +131,7 @@ def _same_details(gray: Gray, beside: Gray, matrix: Matrix, n_agreeing: int) -> 
 def _shading(gray: Gray, beside: Gray, matrix: Matrix, left_out: Mask) -> ImageComparison | None:
     """Compare the details of small copies, outside what was put on one of them."""
     small, small_beside = (scaled(side, 1 / _COARSE) for side in (gray, beside))
-    frame = after(whole(beside, small_beside), after(matrix, whole(small, gray)))
+    frame = rescaled(matrix, gray, small, beside, small_beside)
     touched = scaled(left_out.astype(np.uint8) * 255, 1 / _COARSE) > 0
     mask = cv2.dilate(touched.astype(np.uint8), np.ones((3, 3), np.uint8)) > 0
     compared = _shades(small, small_beside, frame, mask)
@@ -149,9 +149,11 @@ def _shades(small: Gray, beside: Gray, matrix: Matrix, mask: Mask) -> ImageCompa
     return ImageComparison.of(overlaid, places) if places.detailed.any() else None
 
 
-def after(second: Matrix, first: Matrix) -> Matrix:
-    """The two one after the other."""
-    return second[:, :2] @ first + np.array([[0, 0, 1]]) * second[:, 2:]
+def rescaled(matrix: Matrix, gray: Gray, small: Gray, beside: Gray, small_beside: Gray) -> Matrix:
+    """The frame of two images, between copies of other sizes; pixel centres on pixel centres."""
+    own, others = _whole(small, gray), _whole(beside, small_beside)
+    shift = others[:, :2] @ (matrix @ np.append(own[:, 2], 1)) + others[:, 2]
+    return np.column_stack([others[:, :2] @ matrix[:, :2] @ own[:, :2], shift])
 
 
 def _refined(gray: Gray, beside: Gray, matrix: Matrix, left_out: Mask | None = None) -> Matrix:
@@ -209,7 +211,7 @@ def _frames(first: Look, second: Look) -> Iterator[_Placement]:
             yield _Placement(is_mirrored, 0, matrix, n)
 
 
-def whole(gray: Gray, beside: Gray) -> Matrix:
+def _whole(gray: Gray, beside: Gray) -> Matrix:
     """All of one onto all of the other, pixel centres on pixel centres."""
     across, down = beside.shape[1] / gray.shape[1], beside.shape[0] / gray.shape[0]
     return np.array([[across, 0, (across - 1) / 2], [0, down, (down - 1) / 2]])

@@ -208,7 +208,7 @@ def near_in(texts: TextBands, *, groups: Groups | None = None) -> Iterator[Dupli
             keys[:, at] = latest[bands, own]  # from here on the one that stays before it under the same key
             latest[bands, own] = at
         else:
-            yield Duplicate(index, nearest[1], nearest[0])
+            yield Duplicate(index, nearest[1], "near_text", nearest[0])
 
 
 def _chain(earlier: NDArray[np.int32], at: int) -> Iterator[int]:

@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Self
 
 from darkroom.pipelines.records import Check, Votes
+from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.verification.case import Case
 from darkroom.pipelines.verification.judges.judge import Judge, JudgeQuestion
 from darkroom.sandbox.errors import UserError
@@ -174,5 +175,8 @@ def _first_line(function: Callable[..., object]) -> str:
 
 
 def by_votes(votes: Votes, flaw: AnyFlaw) -> CheckResult:
-    """Passed when the judge says yes, by its calibration or by majority; ``score`` is the share of yes votes."""
+    """Passed when the judge says yes, by its calibration or by majority; ``score`` is the share of yes votes. Raises
+    ``RowError`` (no_vote) where no answer is one: it says nothing about the row."""
+    if votes.n_invalid == votes.n:
+        raise RowError(Reason.NO_VOTE, f"none of {votes.n} answers is a vote; {votes}")
     return decided(votes.says_yes, flaw, str(votes), score=votes.share, n_trials=votes.n)

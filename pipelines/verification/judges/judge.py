@@ -87,7 +87,8 @@ _Vote = TypeVar("_Vote", bound=BaseModel)
 def yes_or_no(completion: Completion) -> Vote:
     """The vote in a completion; invalid where there is none."""
     vote = last_vote(completion.text, YesOrNo)
-    return Vote(None) if vote is None else Vote(vote.verdict, vote.reason)
+    cut = "no vote" if completion.finished else "cut off by the token limit"
+    return Vote(vote.verdict, vote.reason) if vote else Vote(None, f"{completion.withheld or cut}: {completion.text!r}")
 
 
 def last_vote(text: str, form: type[_Vote]) -> _Vote | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import shutil
+from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
@@ -39,17 +41,25 @@ SIDES = st.tuples(st.integers(1, 60_000), st.integers(1, 60_000)).filter(
 )
 
 
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with the pool of one large image: a dark target on white."""
+    home = tmp_path_factory.mktemp("large")
+    with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
+        folder = workspace.annotation / "images"
+        folder.mkdir(parents=True)
+        image = Image.new("L", SIZE, 255)
+        image.paste(0, TARGET)
+        image.save(folder / "wide.png")
+        assert (folder / "wide.png").stat().st_size < 200_000
+        rules = Campaign(images=(ImageFolder(path="images", source="ours", license="CC0-1.0"),))
+        materialize_pool(workspace, rules, workspace.annotation)
+    return home
+
+
 @pytest.fixture
-def item(workspace: Workspace) -> PoolImage:
-    """The pool of one large image: a dark target on white."""
-    folder = workspace.annotation / "images"
-    folder.mkdir(parents=True)
-    image = Image.new("L", SIZE, 255)
-    image.paste(0, TARGET)
-    image.save(folder / "wide.png")
-    assert (folder / "wide.png").stat().st_size < 200_000
-    rules = Campaign(images=(ImageFolder(path="images", source="ours", license="CC0-1.0"),))
-    materialize_pool(workspace, rules, workspace.annotation)
+def item(workspace: Workspace, home: Path) -> PoolImage:
+    shutil.copytree(home, workspace.home)
     [found] = workspace.tables.read(POOL, PoolImage)
     return found
 

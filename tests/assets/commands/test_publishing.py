@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from click.testing import Result
@@ -47,16 +49,38 @@ def dataset(published_home: Path, tmp_path: Path) -> Path:
     return tmp_path / "home" / "datasets" / "sft" / "crop"
 
 
-def publish(hub: HubServer, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own: the client reads its environment when it is imported."""
-    code = "from darkroom.assets.cli import app; app()"
-    return subprocess.run(
-        [sys.executable, "-c", code, "publish", *words],
+class Published(NamedTuple):
+    """A command that has ended."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+COMMANDS = """
+import json, sys
+from typer.testing import CliRunner
+from darkroom.assets.cli import app
+for words, environment in json.loads(sys.argv[1]):
+    done = CliRunner().invoke(app, ["publish", *words], env=environment)
+    print(json.dumps([done.exit_code, done.stdout, done.stderr]))
+"""
+
+
+Command = tuple[list[str], dict[str, str]]
+"""Words and variables."""
+
+
+def publish(hub: HubServer, *commands: Command, **environment: str) -> list[Published]:
+    """Commands in a process of their own: the client reads its address when it is imported."""
+    done = subprocess.run(
+        [sys.executable, "-c", COMMANDS, json.dumps(commands)],
         env={**os.environ, **hub.environment, **environment},
-        capture_output=True,
+        stdout=subprocess.PIPE,
         text=True,
-        check=False,
+        check=True,
     )
+    return [Published(*json.loads(line)) for line in done.stdout.splitlines()]
 
 
 def refused(*words: str) -> Result:
@@ -70,24 +94,38 @@ def content(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.startswith(".")}
 
 
-def test_a_dry_run_lists_files_and_rows_and_sends_nothing(hub: HubServer, dataset: Path) -> None:
-    done = publish(hub, "crop", REPOSITORY, "--dry-run")
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
+class Sent(NamedTuple):
+    """Commands on one repository, one after the other, and the hub after the last."""
+
+    dry_run: Published
+    unauthorized: Published
+    published: Published
+    hub: HubServer
+
+
+@pytest.fixture(scope="module")
+def sent(published_home: Path) -> Iterator[Sent]:
+    words = ["crop", REPOSITORY]
+    commands: list[Command] = [([*words, "--dry-run"], {}), (words, {"HF_TOKEN": "hf_wrong"}), (words, {})]
+    with hub_server() as hub:
+        hub.repositories[REPOSITORY] = {"train-00000-of-00009.parquet": b"older", "LICENSE": b"theirs"}
+        yield Sent(*publish(hub, *commands, DARKROOM_HOME=str(published_home)), hub)
+
+
+def test_a_dry_run_lists_files_and_rows(sent: Sent, dataset: Path) -> None:
+    assert sent.dry_run.exit_code == 0, sent.dry_run.stderr
+    lines = sent.dry_run.stdout.splitlines()
     sizes = {name: f"{len(data):,}" for name, data in content(dataset).items()}
     assert {line.split()[1]: line.split()[0] for line in lines[: len(sizes)]} == sizes
     published = digest_bytes((dataset / MANIFEST).read_bytes())
     assert lines[len(sizes)] == f"train 4 rows; the card holds; manifest {published}"
-    assert not hub.repositories
 
 
-def test_the_repository_has_what_the_folder_has_and_nothing_older(hub: HubServer, dataset: Path) -> None:
-    hub.repositories[REPOSITORY] = {"train-00000-of-00009.parquet": b"older", "LICENSE": b"theirs"}
-    done = publish(hub, "crop", REPOSITORY)
-    assert done.returncode == 0, done.stderr
-    assert hub.repositories[REPOSITORY] == {**content(dataset), "LICENSE": b"theirs"}
-    assert hub.n_commits == 1
-    assert done.stdout.splitlines()[-1].startswith(f"{hub.url}/datasets/{REPOSITORY}/commit/")
+def test_the_repository_has_what_the_folder_has_and_nothing_older(sent: Sent, dataset: Path) -> None:
+    assert sent.published.exit_code == 0, sent.published.stderr
+    assert sent.hub.repositories == {REPOSITORY: {**content(dataset), "LICENSE": b"theirs"}}
+    assert sent.hub.n_commits == 1, "the dry run sent nothing"
+    assert sent.published.stdout.splitlines()[-1].startswith(f"{sent.hub.url}/datasets/{REPOSITORY}/commit/")
 
 
 @pytest.mark.parametrize(
@@ -134,23 +172,18 @@ def test_what_is_no_repository_is_refused_before_any_work(repository: str) -> No
     assert line.endswith("): name it OWNER/NAME")
 
 
-@pytest.mark.parametrize(
-    ("repository", "environment", "mend"),
-    [
-        (REPOSITORY, {"HF_TOKEN": "hf_wrong"}, "log in with `hf auth login`"),
-        pytest.param(
-            REPOSITORY,
-            {"HF_ENDPOINT": "http://127.0.0.1:1"},
-            "check the network and HF_ENDPOINT (http://127.0.0.1:1)",
-            marks=pytest.mark.soak,
-        ),
-    ],
-)
-def test_what_the_hub_does_not_take_is_one_line_that_names_the_mend(
-    hub: HubServer, dataset: Path, repository: str, environment: dict[str, str], mend: str
-) -> None:
-    done = publish(hub, "crop", repository, **environment)
-    assert done.returncode == 1
+def test_what_the_hub_does_not_take_is_one_line_that_names_the_mend(sent: Sent) -> None:
+    check_refusal(sent.unauthorized, "log in with `hf auth login`")
+
+
+@pytest.mark.soak
+def test_a_hub_that_cannot_be_reached_is_one_line_that_names_the_mend(hub: HubServer, dataset: Path) -> None:
+    [done] = publish(hub, (["crop", REPOSITORY], {}), HF_ENDPOINT="http://127.0.0.1:1")
+    check_refusal(done, "check the network and HF_ENDPOINT (http://127.0.0.1:1)")
+
+
+def check_refusal(done: Published, mend: str) -> None:
+    assert done.exit_code == 1
     [line] = done.stderr.strip().splitlines()
-    assert line.startswith(f"error: {repository} was not published (")
+    assert line.startswith(f"error: {REPOSITORY} was not published (")
     assert mend in line

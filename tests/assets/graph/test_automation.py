@@ -6,12 +6,12 @@ from typing import Any
 
 import dagster as dg
 
-from darkroom.assets.definitions import definitions
 from darkroom.assets.graph.families import family_assets, samples_asset, stage_key
 from darkroom.assets.graph.partitions import SHARDS, SHARDS_OF
 from darkroom.assets.graph.rl import rl_assets
 from darkroom.pipelines.generation.engine import STAGES
 from darkroom.pipelines.generation.recipes import load_recipes
+from tests.assets.conftest import graph
 
 CROP = [stage_key("crop", stage) for stage in (*STAGES, "rejects")]
 
@@ -21,12 +21,11 @@ def add(instance: dg.DagsterInstance, use: Any, shard: str) -> None:
         instance.add_dynamic_partitions(str(partitions.name), [shard])
 
 
-def test_an_added_shard_goes_once_through_the_stages_that_take_it_and_earlier_shards_do_not(
-    instance: dg.DagsterInstance,
-) -> None:
+def test_an_added_shard_goes_once_through_the_stages_that_take_it_and_earlier_shards_do_not() -> None:
+    instance = dg.DagsterInstance.ephemeral()  # each asset asks for the partitions, and a file is opened each time
     rl = rl_assets()
     assets = [samples_asset(), *family_assets(load_recipes()["crop"]), *rl]
-    defs, rl_keys = dg.Definitions(assets, resources=definitions().resources), [asset.key for asset in rl]
+    defs, rl_keys = dg.Definitions(assets, resources=graph().resources), [asset.key for asset in rl]
     add(instance, "sft", "photos-0000")
     first = dg.evaluate_automation_conditions(defs, instance)
     assert first.total_requested == 0
@@ -40,7 +39,7 @@ def test_an_added_shard_goes_once_through_the_stages_that_take_it_and_earlier_sh
 
 
 def test_nothing_that_costs_is_on_from_the_start_and_every_switch_is_ours() -> None:
-    repository = definitions().get_repository_def()
+    repository = graph().get_repository_def()
     switches = {sensor.name: sensor.default_status.value for sensor in repository.sensor_defs}
     off = {"annotation_sync", "answered_batches", "new_sft_shards", "new_released_shards", "new_rl_shards"}
     on = {"source_partitions", "lost_starts"}

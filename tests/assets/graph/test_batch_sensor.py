@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from darkroom.assets.builds.build import build_sft
-from darkroom.assets.definitions import SFT, definitions
+from darkroom.assets.definitions import SFT
 from darkroom.assets.graph.batch_sensor import _ROLES, answered_batches
 from darkroom.assets.graph.families import stage_key
 from darkroom.pipelines.generation.engine import STAGES
@@ -18,7 +18,7 @@ from darkroom.pipelines.storage.storage_errors import AnswersPending
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.sandbox.terminal import SafeConsole
-from tests.assets.conftest import PARTITION, materialize_shard
+from tests.assets.conftest import PARTITION, graph, materialize_shard
 from tests.batch_service import BatchService
 
 DIRECT = [stage_key("direct", stage) for stage in (*STAGES, "rejects")]
@@ -35,7 +35,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[BatchService]:
 
 def requested(instance: dg.DagsterInstance) -> list[dg.RunRequest]:
     """As the code server has it: of the instance it knows the address."""
-    repository = definitions().get_repository_def()
+    repository = graph().get_repository_def()
     with dg.SensorEvaluationContext(
         instance.get_ref(),
         *(None, None, None, None),

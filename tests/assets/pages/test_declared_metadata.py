@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import dagster as dg
 
-from darkroom.assets.definitions import definitions
 from darkroom.assets.pages import declared_metadata
 from darkroom.pipelines import records
 from darkroom.pipelines.records.schemas import schema_of
+from tests.assets.conftest import graph
 
 TABLES = {"samples", "expert_reviews", "annotation_pool", "pre_annotations", "annotations", "cross_checks"}
 TABLES |= {"accepted_annotations", "refused_submissions"}
 
 
 def schemas() -> dict[str, dg.TableSchema]:
-    specs = definitions().resolve_all_asset_specs()
+    specs = graph().resolve_all_asset_specs()
     entries = {spec.key.to_user_string(): spec.metadata.get("dagster/column_schema") for spec in specs}
     return {key: entry for key, entry in entries.items() if isinstance(entry, dg.TableSchema)}
 
 
 def test_every_table_has_its_columns_and_every_column_a_description() -> None:
-    specs = definitions().resolve_all_asset_specs()
+    specs = graph().resolve_all_asset_specs()
     stages = {spec.key.to_user_string() for spec in specs if "darkroom/stage" in spec.tags}
     assert schemas().keys() == TABLES | stages
     assert all(column.description for schema in schemas().values() for column in schema.columns)

@@ -19,13 +19,12 @@ from darkroom.pipelines.storage.workspace import Workspace
 SECONDS = 60.0
 
 
-def printed(*assets: dg.AssetsDefinition) -> str:
+def printed(instance: dg.DagsterInstance, *assets: dg.AssetsDefinition) -> str:
     """What a file gets of a run of these assets."""
     output = StringIO()
     job = dg.Definitions(assets=list(assets), jobs=[dg.define_asset_job("both")]).resolve_job_def("both")
-    with dg.instance_for_test() as instance:
-        OUTPUTS.append(output)
-        materialize(job, instance, Console(file=output, width=200), on_asset=lambda _: None)
+    OUTPUTS.append(output)
+    materialize(job, instance, Console(file=output, width=200), on_asset=lambda _: None)
     return output.getvalue()
 
 
@@ -68,26 +67,30 @@ def skipping() -> Iterator[dg.AssetCheckResult]:
     yield dg.AssetCheckResult(passed=False, severity=dg.AssetCheckSeverity.WARN, description="no [row]")
 
 
-def test_a_check_that_stops_nothing_is_a_line() -> None:
-    assert printed(skipping).splitlines() == ["both", f"  {'skipping':<34}no [row]"]
+def test_a_check_that_stops_nothing_is_a_line(instance: dg.DagsterInstance) -> None:
+    assert printed(instance, skipping).splitlines() == ["both", f"  {'skipping':<34}no [row]"]
 
 
-def test_a_file_gets_finished_assets_and_what_is_left_while_the_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_gets_finished_assets_and_what_is_left_while_the_run_goes_on(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(run_lines, "_SECONDS_IN_A_FILE", 0.01)
-    lines = printed(first, second).splitlines()
+    lines = printed(instance, first, second).splitlines()
     assert lines[0] == "both"
     assert any("first" in line and "3 in" in line and "2 out" in line and "1 rejected" in line for line in lines)
     assert any(line.startswith("  … both") and " left" in line for line in lines)
 
 
-def test_what_is_left_of_a_run_is_not_less_than_what_is_left_of_its_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_left_of_a_run_is_not_less_than_what_is_left_of_its_stage(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(run_lines, "_SECONDS_IN_A_FILE", 0.01)
-    assert "about 2.0 h left" in printed(first, long)
+    assert "about 2.0 h left" in printed(instance, first, long)
 
 
-def test_what_was_materialised_before_a_failure_is_printed() -> None:
+def test_what_was_materialised_before_a_failure_is_printed(instance: dg.DagsterInstance) -> None:
     with pytest.raises(MaterializationFailed, match="no such thing"):
-        printed(first, failing)
+        printed(instance, first, failing)
     assert "3 in" in OUTPUTS[-1].getvalue()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from darkroom.pipelines.generation import engine
@@ -21,3 +23,11 @@ def recipe() -> Recipe:
 def family(workspace: Workspace, recipe: Recipe, small_source) -> Family:
     engine.intake(workspace, small_source, 0, PARTITION)
     return Family(workspace, recipe, PARTITION)
+
+
+@pytest.fixture
+def ran(shipped: Path, workspace: Workspace, recipe: Recipe) -> Family:
+    """The family after all stages, made once and copied."""
+    family = Family(workspace, recipe, PARTITION)
+    family.collect_rejects()
+    return family

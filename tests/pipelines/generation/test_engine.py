@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
-import pytest
-
 from darkroom.pipelines.generation import engine
 from darkroom.pipelines.generation.engine import STAGES, Family
 from darkroom.pipelines.generation.recipes import Recipe
@@ -43,26 +41,23 @@ def test_every_sample_becomes_a_trajectory_or_a_reject(family: Family) -> None:
         assert report.n_in == report.n_out + report.n_rejected + report.n_quarantined + report.n_not_applicable
 
 
-def test_the_oracles_crops_pass_every_check(family: Family) -> None:
-    run_all(family)
-    kept = family.workspace.tables.read(family.key("trajectories"), Trajectory)
+def test_the_oracles_crops_pass_every_check(ran: Family) -> None:
+    kept = ran.workspace.tables.read(ran.key("trajectories"), Trajectory)
     assert [len(made.rounds) for made in kept] == [1, 1, 1, 1]
     assert all(made.passed for made in kept)
     assert {check.name for made in kept for check in made.checks} >= {"crop_contains_target", "answer_matches"}
     assert {made.provenance.policy for made in kept} == {"oracle"}
 
 
-def test_a_crops_image_names_its_parent_and_the_code_that_made_it(family: Family) -> None:
-    run_all(family)
-    made = family.workspace.tables.read(family.key("trajectories"), Trajectory)[0]
+def test_a_crops_image_names_its_parent_and_the_code_that_made_it(ran: Family) -> None:
+    made = ran.workspace.tables.read(ran.key("trajectories"), Trajectory)[0]
     shown = made.rounds[0].observation.images[0]
     assert shown.parent == made.images[0].sha256
     assert shown.made_by
 
 
-def test_a_sample_without_a_box_is_not_applicable_and_no_reject(family: Family) -> None:
-    run_all(family)
-    tables, rejects = family.workspace.tables, family.key("rejects")
+def test_a_sample_without_a_box_is_not_applicable_and_no_reject(ran: Family) -> None:
+    tables, rejects = ran.workspace.tables, ran.key("rejects")
     assert [(row.disposition, row.source_row) for row in tables.read_rejects(rejects)] == [("not_applicable", "row/1")]
     assert tables.read(rejects, Reject) == []
 
@@ -90,33 +85,30 @@ def test_a_sample_that_its_source_keeps_for_other_families_is_not_paid_for(
     assert {reject.evidence for reject in rejects if reject.source_row == "row/2"} == {"its source keeps it for direct"}
 
 
-def test_a_second_run_does_nothing_and_changes_no_byte(family: Family) -> None:
-    run_all(family)
-    before = table_bytes(family.workspace.home)
-    again = run_all(family)
+def test_a_second_run_does_nothing_and_changes_no_byte(ran: Family) -> None:
+    before = table_bytes(ran.workspace.home)
+    again = run_all(ran)
     assert all(report.reused for report in again.values())
-    assert table_bytes(family.workspace.home) == before
+    assert table_bytes(ran.workspace.home) == before
 
 
-def test_tables_made_anew_from_the_ledger_are_equal_byte_for_byte_and_perform_nothing(family: Family) -> None:
-    run_all(family)
-    before = table_bytes(family.workspace.home)
-    acts = family.workspace.ledger.totals()
+def test_tables_made_anew_from_the_ledger_are_equal_byte_for_byte_and_perform_nothing(ran: Family) -> None:
+    before = table_bytes(ran.workspace.home)
+    acts = ran.workspace.ledger.totals()
     for stage in (*STAGES, "rejects"):
-        family.workspace.tables.path(family.key(stage)).unlink()
-    again = run_all(family)
+        ran.workspace.tables.path(ran.key(stage)).unlink()
+    again = run_all(ran)
     assert not any(report.reused for report in again.values())
     assert sum(report.performed for report in again.values()) == 0
-    assert family.workspace.ledger.totals() == acts
-    assert table_bytes(family.workspace.home) == before
+    assert ran.workspace.ledger.totals() == acts
+    assert table_bytes(ran.workspace.home) == before
 
 
-def test_another_workspace_gives_the_same_bytes(family: Family, recipe: Recipe, small_source, tmp_path: Path) -> None:
-    run_all(family)
+def test_another_workspace_gives_the_same_bytes(ran: Family, recipe: Recipe, small_source, tmp_path: Path) -> None:
     with Workspace.from_environment({"DARKROOM_HOME": str(tmp_path / "other")}) as other:
         engine.intake(other, small_source, 0, PARTITION)
         run_all(Family(other, recipe, PARTITION))
-        assert table_bytes(other.home) == table_bytes(family.workspace.home)
+        assert table_bytes(other.home) == table_bytes(ran.workspace.home)
 
 
 def test_a_policy_that_never_answers_is_stopped_after_the_recipes_rounds(family: Family) -> None:
@@ -187,19 +179,21 @@ def test_what_a_turn_cost_is_counted_by_the_stage_that_paid_for_it(family: Famil
     assert family.workspace.ledger.totals()["policy"].cost_usd == 8.0
 
 
-@pytest.mark.parametrize("answer", ["B", "b", "(B)", "S2X", "B. S2X"])
 def test_a_multiple_choice_answer_is_its_letter_however_the_source_spells_it(
-    workspace: Workspace, recipe: Recipe, small_source, answer: str
+    workspace: Workspace, recipe: Recipe, small_source
 ) -> None:
-    row = small_source._row(2)
-    asked = dataclasses.replace(row, choices=("A. nothing", "B. S2X"), answer=answer)
-    only = dataclasses.replace(small_source, n_rows=0, extra=(asked,))
+    row = dataclasses.replace(small_source._row(2), choices=("A. nothing", "B. S2X"))
+    asked = [
+        dataclasses.replace(row, row=answer, question=f"{row.question} Write it as in {n}.", answer=answer)
+        for n, answer in enumerate(["B", "b", "(B)", "S2X", "B. S2X"])
+    ]
+    only = dataclasses.replace(small_source, n_rows=0, extra=tuple(asked))
     engine.intake(workspace, only, 0, PARTITION)
     family = Family(workspace, recipe, PARTITION)
-    assert run_all(family)["trajectories"].n_out == 1
-    made = workspace.tables.read(family.key("trajectories"), Trajectory)[0]
-    assert made.answer == "B"
-    assert "S2X. That is choice B." in made.final_thought
+    run_all(family)
+    rows = workspace.tables.read(family.key("trajectories"), Trajectory)
+    assert [made.answer for made in rows] == ["B"] * len(asked)
+    assert all("S2X. That is choice B." in made.final_thought for made in rows)
 
 
 def test_a_target_without_a_name_reads_as_a_sentence(workspace: Workspace, recipe: Recipe, small_source) -> None:

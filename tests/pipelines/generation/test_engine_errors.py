@@ -180,28 +180,26 @@ def test_an_image_that_a_recipe_cannot_read_is_that_rows_error_alone(family: Fam
 
 
 def test_a_stage_whose_input_another_run_replaces_meanwhile_writes_nothing(
-    family: Family, monkeypatch: pytest.MonkeyPatch
+    ran: Family, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_all(family)
-    tables, key = family.workspace.tables, family.key("verdicts")
+    tables, key = ran.workspace.tables, ran.key("verdicts")
     rows, keep = tables.read(key, Trajectory), engine.Trajectories.measure
 
     async def measure(stage: engine.Trajectories, *row: Any) -> Any:
         tables.write(key, Trajectory, rows[:-1], [], inputs="another run's", facts=tables.facts(key))
         return await keep(stage, *row)
 
-    kept = tables.path(family.key("trajectories")).read_bytes()
+    kept = tables.path(ran.key("trajectories")).read_bytes()
     tables.write(key, Trajectory, rows[::-1], [], inputs="", facts=tables.facts(key))
     monkeypatch.setattr(engine.Trajectories, "measure", measure)
     with pytest.raises(TableReplaced, match="DARKROOM_HOME each"):
-        family.keep()
-    assert tables.path(family.key("trajectories")).read_bytes() == kept
+        ran.keep()
+    assert tables.path(ran.key("trajectories")).read_bytes() == kept
 
 
-def test_runs_of_drafts_that_another_run_replaced_are_not_judged(family: Family) -> None:
-    run_all(family)
-    tables, key = family.workspace.tables, family.key("drafts")
+def test_runs_of_drafts_that_another_run_replaced_are_not_judged(ran: Family) -> None:
+    tables, key = ran.workspace.tables, ran.key("drafts")
     drafts = [dataclasses.replace(draft, trajectory_id=f"other{n}") for n, draft in enumerate(tables.read(key, Draft))]
     tables.write(key, Draft, drafts, [], inputs="another run's", facts=tables.facts(key))
     with pytest.raises(TableReplaced, match="DARKROOM_HOME each"):
-        family.check()
+        ran.check()

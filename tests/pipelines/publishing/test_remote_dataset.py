@@ -43,8 +43,9 @@ def remote(object_store, tmp_path) -> Iterator[Workspace]:
         yield opened
 
 
+@pytest.mark.usefixtures("shipped")
 def test_a_home_in_an_object_store_has_the_bytes_of_a_folder(remote, workspace):
-    (_, ours), (_, theirs) = materialised(workspace).publish(), materialised(remote).publish()
+    (_, ours), (_, theirs) = dataset_of(workspace).publish(), materialised(remote).publish()
     assert (theirs.n_rows, theirs.n_bytes) == (ours.n_rows, ours.n_bytes)
     for path in ours.folder.iterdir():
         assert (theirs.folder / path.name).read_bytes() == path.read_bytes(), path.name

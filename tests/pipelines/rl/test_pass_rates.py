@@ -15,6 +15,7 @@ from darkroom.pipelines.rl.labels import CheckedLabels
 from darkroom.pipelines.rl.pass_rates import ASSET, PassRates
 from darkroom.pipelines.sources import SourceRow
 from darkroom.pipelines.storage.tables import TableStale
+from tests.matrices import fewer_quickly
 from tests.pipelines.rl.shards import N_PROBLEMS, N_SIGNS, Questions, answering, judging, source_row, taken_in
 from tests.pipelines.scripted import Scripted
 
@@ -66,7 +67,7 @@ def test_an_early_stop_asks_until_it_is_certain_what_a_row_is(checked, n_right, 
         assert (row.never_solved, row.votes.n_saved) == (n_right == 0, 8 - n_asked)
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=fewer_quickly(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(stops=st.lists(st.integers(1, 40), min_size=1, max_size=4))
 def test_however_often_it_is_stopped_no_answer_is_asked_for_twice(checked, stops, tmp_path_factory):
     from darkroom.pipelines.storage.ledger import Ledger

@@ -94,11 +94,11 @@ def column_findings(boxes: Sequence[BoxRow], frame: BoxFrame | None) -> list[Col
 @pytest.mark.parametrize("box_in", [of_any_size, small])
 def test_the_column_check_refuses_every_other_frame(frame, box_in):
     rng = random.Random(16)
-    columns = [rows(frame, rng, box_in) for _ in range(40)]
-    assert not any(column_findings(column, frame) for column in columns)
+    columns = [BoxColumn(rows(frame, rng, box_in)) for _ in range(40)]
+    assert not any(any(column.doubts(frame)) for column in columns)
     for other in FRAMES:
         if other != frame and not cannot_be_told_apart(frame, other, are_small=box_in is small):
-            n_refused = sum(bool(column_findings(column, other)) for column in columns)
+            n_refused = sum(any(column.doubts(other)) for column in columns)
             assert n_refused >= 0.95 * len(columns), other
 
 

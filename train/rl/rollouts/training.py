@@ -203,4 +203,8 @@ def _config(settings: GrpoSettings, method: Method, processor: Any, steps: Path,
         "vllm_mode": "server" if settings.engine == "vllm_server" else "colocate",
         "log_multimodal": False,  # TRL gathers images from all processes, and hangs where one has none
     }
-    return configured(GRPOConfig, arguments, split_options(settings.trainer, "grpo")[0])
+    config = configured(GRPOConfig, arguments, split_options(settings.trainer, "grpo")[0])
+    if save_steps % config.num_iterations:  # its answers are in no checkpoint: resumed, it would train on others
+        times = f"each answer is trained in {config.num_iterations} steps (trainer.num_iterations)"
+        raise TrainError(f"--save-steps {save_steps}: {times}; save after a multiple of that")
+    return config

@@ -28,18 +28,19 @@ def answer(**fields: Any) -> dict[str, Any]:
     ],
 )
 def test_content_of_any_form_is_a_text(content: Any, text: str) -> None:
-    assert read_answer({"choices": [{"message": {"content": content}}]}, 1).texts == (text,)
+    assert read_answer({"choices": [{"message": {"content": content}}]}, 1).choices[0].text == text
 
 
 @pytest.mark.parametrize("count", [None, -1, "many", 1e999, 10**30, [3], float("nan")])
 def test_a_count_that_is_none_is_no_count(count: Any) -> None:
     read = read_answer(answer(usage={"prompt_tokens": count, "completion_tokens": count}), 1)
-    assert (read.texts, read.prompt_tokens, read.completion_tokens) == (("a",), None, None)
+    assert (read.choices[0].text, read.prompt_tokens, read.completion_tokens) == ("a", None, None)
 
 
 @pytest.mark.parametrize("choices", [[], None, [None], [{"message": None}]])
 def test_an_answer_that_was_withheld_and_paid_for_is_empty(choices: Any) -> None:
-    assert read_answer({"choices": choices, "usage": {"completion_tokens": 3}}, 1).texts == ("",)
+    (choice,) = read_answer({"choices": choices, "usage": {"completion_tokens": 3}}, 1).choices
+    assert choice.text == ""
     with pytest.raises(PolicyError):
         read_answer({"choices": choices, "usage": {"completion_tokens": 0}}, 1)
 

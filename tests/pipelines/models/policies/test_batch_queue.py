@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -435,6 +438,43 @@ def test_answers_are_read_from_a_folder_as_they_come(no_server: BatchService, ho
         vote(no_server, home, batch="folder")
     left = [path for path in folder_of(home).glob("requests-*.jsonl") if path != requests[1]]
     assert [len(path.read_text().splitlines()) for path in left] == [6], "what a deleted file asked is asked again"
+
+
+def test_each_file_of_answers_is_read_once_for_all_batches_that_wait(
+    no_server: BatchService, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch_queue, "MAX_REQUESTS", 5)
+    monkeypatch.setattr(batch_queue, "_LINES_AT_ONCE", 3)
+    with pytest.raises(AnswersPending):
+        vote(no_server, home, batch="folder")
+    requests = [file.read_text().splitlines() for file in folder_of(home).glob("requests-*.jsonl")]
+    assert sorted(map(len, requests)) == [2, 5, 5]
+    mixed = [json.dumps(answered(json.loads(line))) for lines in zip_longest(*requests) for line in filter(None, lines)]
+    for number, lines in enumerate((mixed[:7], mixed[7:])):
+        (folder_of(home) / f"answers-{number}.jsonl").write_text("\n".join(lines))
+    n_reads: Counter[str] = Counter()
+    opened = Path.open
+
+    def counted(path: Path, *words: Any, **options: Any) -> Any:
+        n_reads[path.name] += path.name.startswith("answers")
+        return opened(path, *words, **options)
+
+    monkeypatch.setattr(Path, "open", counted)
+    with rl_stages.open_workspace(home) as workspace:
+        batches = BatchTable(workspace.ledger).open()
+    assert asyncio.run(batch_queue.ended_batches(batches, [])) == {batch.batch for batch in batches}
+    assert (+n_reads).total() == 2
+    assert vote(no_server, home, batch="folder").n_out == N_ROWS
+    assert (+n_reads).total() == 4
+    assert not open_batches(home)
+
+
+def test_a_batch_without_an_answer_has_not_ended(no_server: BatchService, home: Path) -> None:
+    with pytest.raises(AnswersPending):
+        vote(no_server, home, batch="folder")
+    (folder_of(home) / "answers-1.jsonl").write_text('{"custom_id": "another-0"}\n')
+    with rl_stages.open_workspace(home) as workspace:
+        assert asyncio.run(batch_queue.ended_batches(BatchTable(workspace.ledger).open(), [])) == set()
 
 
 def test_a_folder_of_another_machine_is_not_taken_for_a_deleted_one(

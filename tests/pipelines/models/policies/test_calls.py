@@ -158,6 +158,9 @@ def chat_choice(text, reason):
     [
         (hiccup("", reason="content_filter"), Reason.WITHHELD_TURN, "content_filter"),
         (hiccup("<code>print(1)", reason="content_filter"), Reason.WITHHELD_TURN, "content_filter"),
+        (hiccup("", reason="SAFETY"), Reason.WITHHELD_TURN, "SAFETY"),
+        (hiccup("<code>\nprint(1)", reason="MAX_TOKENS"), Reason.TRUNCATED_TURN, "the token limit cut the turn off"),
+        (hiccup("<code>\nprint(1)", reason="model_length"), Reason.TRUNCATED_TURN, "the token limit cut the turn off"),
         (
             {"choices": [{"message": {"content": None, "refusal": "I cannot."}, "finish_reason": "stop"}]},
             Reason.WITHHELD_TURN,

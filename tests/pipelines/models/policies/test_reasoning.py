@@ -28,7 +28,7 @@ ANSWERS = {"thyme": "<answer>42</answer>", "pyvision": "<answer>42</answer>", "t
 def message(name: str, said: str) -> dict[str, Any]:
     """The message in which an engine or gateway sends the thought and what was said after it."""
     block = {"type": "thinking", "thinking": THOUGHT, "signature": "x"}
-    text = {"type": "text", "text": said}
+    text, final = {"type": "text", "text": said}, "<|start|>assistant<|channel|>final<|message|>"
     messages: dict[str, dict[str, Any]] = {
         "vLLM": {"content": said, "reasoning": THOUGHT},
         "SGLang, DeepSeek, vLLM before 0.12": {"content": said, "reasoning_content": THOUGHT},
@@ -46,6 +46,12 @@ def message(name: str, said: str) -> dict[str, Any]:
         "closed": {"content": f"<think>\n{THOUGHT}\n</think>\n\n{said}"},
         "only closing": {"content": f"{THOUGHT}\n</think>\n\n{said}"},
         "opened and never closed": {"content": f"<think>{THOUGHT}\n{said}"},
+        "Ollama": {"content": said, "thinking": THOUGHT},
+        "Kimi": {"content": f"◁think▷{THOUGHT}◁/think▷{said}"},
+        "Magistral": {"content": f"[THINK]{THOUGHT}[/THINK]{said}"},
+        "Seed-OSS": {"content": f"<seed:think>{THOUGHT}</seed:think>{said}"},
+        "Gemma": {"content": f"<thought>\n{THOUGHT}\n</thought>\n{said}"},
+        "gpt-oss": {"content": f"<|channel|>analysis<|message|>{THOUGHT}<|end|>{final}{said}"},
         "code in the field": {"content": None, "reasoning": f"{THOUGHT}\n{said}"},
         "code in the field, no stop string": {"content": "", "reasoning_content": f"{THOUGHT}\n{said}\nIt printed 7."},
     }
@@ -55,6 +61,7 @@ def message(name: str, said: str) -> dict[str, Any]:
 PLACES = [
     "vLLM", "SGLang, DeepSeek, vLLM before 0.12", "vLLM with both", "OpenRouter", "OpenRouter's summary", "LiteLLM",
     "Anthropic", "Mistral", "parts called reasoning", "closed", "only closing", "opened and never closed",
+    "Ollama", "Kimi", "Magistral", "Seed-OSS", "Gemma", "gpt-oss",
     "code in the field", "code in the field, no stop string",
 ]  # fmt: skip
 

@@ -102,13 +102,17 @@ def test_a_device_is_for_vllm_only() -> None:
     assert "--device is for vllm" in said.stderr
 
 
-def test_stdout_is_the_settings_and_nothing_else(gpu: None, stand_in: VirtualEnvironment, workspace: Workspace) -> None:
+def test_stdout_is_the_settings_and_stderr_asks_for_a_revision_that_cannot_be_told(
+    gpu: None, stand_in: VirtualEnvironment, workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "none"))
     with foreground(MODEL.name, "--", "--max-model-len", "4096") as (starter, settings):
-        stdout, _ = ended(starter)
+        stdout, stderr = ended(starter)
     assert stdout == ""
     assert settings[0] == "export DARKROOM_POLICY=openai"
     assert re.fullmatch(r"export DARKROOM_POLICY_URL=http://127\.0\.0\.1:\d+/v1", settings[1])
     assert settings[2] == f"export DARKROOM_POLICY_MODEL={MODEL.name}"
+    assert "DARKROOM_POLICY_REVISION" in stderr
     [log] = (workspace.home / "servers").glob("*.log")
     assert "'max_model_len': '4096'" in log.read_text()
 
@@ -123,16 +127,6 @@ def test_a_hub_model_is_known_by_the_commit_that_was_loaded(
     with foreground(MODEL.name, n_settings=4) as (starter, settings):
         ended(starter)
     assert settings[-1] == f"export DARKROOM_POLICY_REVISION={'0c5f' * 10}"
-
-
-def test_a_revision_that_cannot_be_told_is_asked_for(
-    gpu: None, stand_in: VirtualEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "none"))
-    with foreground(MODEL.name) as (starter, _):
-        stdout, stderr = ended(starter)
-    assert "DARKROOM_POLICY_REVISION" in stderr
-    assert stdout == ""
 
 
 @pytest.mark.parametrize("words", [["--status"], ["--stop"], [MODEL.name, "--detach"]])

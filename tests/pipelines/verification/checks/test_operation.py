@@ -10,6 +10,7 @@ from PIL import Image, ImageOps
 
 from darkroom.pipelines.demo.images.material import photograph_image
 from darkroom.pipelines.records import Truth, TruthBox, Votes
+from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.verification.checks import judge_effective, operation_applied
 from darkroom.pipelines.verification.judges import EmbeddedJudge
 
@@ -106,7 +107,7 @@ class Voter:
 
 
 @pytest.mark.parametrize(
-    ("n_yes", "n_no", "n_invalid", "passes"), [(2, 1, 0, True), (1, 1, 0, False), (1, 0, 1, False), (0, 0, 3, False)]
+    ("n_yes", "n_no", "n_invalid", "passes"), [(2, 1, 0, True), (1, 1, 0, False), (1, 0, 1, False), (0, 1, 2, False)]
 )
 def test_more_than_half_of_all_votes_decide(worked, n_yes, n_no, n_invalid, passes):
     found = asked(
@@ -114,6 +115,11 @@ def test_more_than_half_of_all_votes_decide(worked, n_yes, n_no, n_invalid, pass
         Voter(Votes("voter", (True,) * n_yes + (False,) * n_no + (None,) * n_invalid, n_yes + n_no + n_invalid)),
     )
     assert found.passed is passes
+
+
+def test_where_no_answer_is_a_vote_the_row_could_not_be_judged(worked):
+    with pytest.raises(RowError, match="no_vote: none of 3 answers is a vote; voter: 0 of 3 say yes; cut off"):
+        asked(worked(UPRIGHT, ON_ITS_SIDE), Voter(Votes("voter", (None,) * 3, 3, reasons=("cut off",) * 3)))
 
 
 def test_the_judge_is_shown_the_image_the_output_and_all_that_was_said(worked):

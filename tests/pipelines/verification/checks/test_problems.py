@@ -10,6 +10,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 from darkroom.pipelines.records import Observation, Round
+from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.verification.checks import (
     answer_judged,
     answer_verified,
@@ -271,10 +272,15 @@ def test_a_judge_is_asked_only_where_no_rule_can_tell(make_problem):
     assert voter.turns == []
 
 
-@pytest.mark.parametrize(("verdict", "passes"), [("true", True), ("false", False), ("maybe", False)])
+@pytest.mark.parametrize(("verdict", "passes"), [("true", True), ("false", False)])
 def test_most_votes_of_the_judge_decide_on_words(make_problem, verdict, passes):
     found = judged(make_problem(answer="a red bicycle", given="a bicycle, red"), voter_of(verdict))
     assert found.passed is passes
+
+
+def test_answers_of_which_none_is_a_vote_decide_nothing(make_problem):
+    with pytest.raises(RowError, match="no_vote: none of 3 answers is a vote"):
+        judged(make_problem(answer="a red bicycle", given="a bicycle, red"), voter_of("maybe"))
 
 
 # --- the drawing's need

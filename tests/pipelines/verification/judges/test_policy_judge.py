@@ -21,7 +21,7 @@ from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.storage.ledger import Ledger
 from darkroom.pipelines.verification.judges import EmbeddedJudge, JudgeQuestion, PolicyJudge
-from darkroom.pipelines.verification.judges.judge import SCHEMA
+from darkroom.pipelines.verification.judges.judge import SCHEMA, yes_or_no
 
 YES, NO = '{"reason": "it can be read", "verdict": true}', '{"reason": "blurred", "verdict": false}'
 
@@ -89,7 +89,16 @@ def test_every_vote_has_a_seed_of_its_own_and_asks_for_the_schema(make_case, que
     ],
 )
 def test_a_vote_that_is_no_answer_is_invalid_and_never_a_yes(make_case, question, said, share):
-    assert ask(Voter(lambda n: said), question, make_case(), 1).share == share
+    votes = ask(Voter(lambda n: said), question, make_case(), 1)
+    assert votes.share == share
+    if votes.n_invalid:
+        assert votes.reasons == (f"no vote: {said!r}"[:300],)
+
+
+def test_a_vote_that_is_no_answer_says_who_kept_it(make_case, question):
+    odd = [Completion("", withheld="finish_reason 'content_filter'"), Completion('{"reason": "It', finished=False)]
+    said = [yes_or_no(each).reason for each in odd]
+    assert said == ["finish_reason 'content_filter': ''", 'cut off by the token limit: \'{"reason": "It\'']
 
 
 def test_a_judge_that_cannot_be_had_is_the_rows_error_and_retryable(make_case, question):
