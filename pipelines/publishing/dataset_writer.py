@@ -8,15 +8,16 @@ and from there into its files: of all rows only what selects them is in memory.
 import json
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
 from darkroom.pipelines.generation.stage import RUNNER_CODE
+from darkroom.pipelines.publishing.cards.row_facts import SampleFacts
 from darkroom.pipelines.publishing.dataset_reader import Kind, dataset_files, dataset_folders, marker_facts, read_files
 from darkroom.pipelines.publishing.manifest import MANIFEST, write_manifest
 from darkroom.pipelines.publishing.parquet_shards import ShardWriter, Shipped
@@ -37,7 +38,7 @@ from darkroom.pipelines.storage.tables import Mask, TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 
 R = TypeVar("R")
-F = TypeVar("F", bound="RowFacts")
+F = TypeVar("F", bound=SampleFacts)
 _CARD = "README.md"
 _SHOWN = ("sample_id", "image_refs", "n_question_images", "video_refs")
 ROWS_CODE = (
@@ -54,17 +55,6 @@ ROWS_CODE = (
 _WRITING = ("cards", "features", "manifest", "parquet_shards", "judge_stats", "replay", "rendering")
 FILES_CODE = (__name__, *(f"{__package__}.{module}" for module in _WRITING))
 """The code that decides the bytes of files and cards."""
-
-
-class RowFacts(Protocol):
-    """Facts for a card, gathered row by row."""
-
-    def add(self, row: Any, sample: Sample) -> None:
-        """The next row that ships, with its sample."""
-
-    @property
-    def intake(self) -> Sequence[str]:
-        """The choices of intake in reading the samples, for the marker and the audit."""
 
 
 class Publication(ABC, Generic[R, F]):
@@ -148,8 +138,8 @@ class Publication(ABC, Generic[R, F]):
         )
 
     def _published(self) -> Iterator[tuple[Split, Sample]]:
-        """The split of each row that is published here with this share, and its sample, but for its words."""
-        for folder in dataset_folders(self.folder.parent):
+        """The split and sample (without its words) of each row that is published with this share, or was about to be."""
+        for folder in (*dataset_folders(self.folder.parent), *self._part.parent.glob(".*.part")):
             facts = marker_facts(folder)
             if facts and facts.get("validation_share", self.validation_share) == self.validation_share:
                 for split in SPLITS:
@@ -202,8 +192,7 @@ class Publication(ABC, Generic[R, F]):
             # nothing can be said of no rows; what an earlier build shipped is no longer true
             remove_folder(self.folder)
             return Shipped(self.folder, 0, 0, 0)
-        part = self._part
-        if _read_marker(part, inputs) is None:  # else a process was killed before the folder was replaced
+        if _read_marker(part := self._part, inputs) is None:  # else a process was killed before this was in its place
             shutil.rmtree(part, ignore_errors=True)
             self._write_files(part, report, inputs)
         replace_folder(self.folder, part)

@@ -77,8 +77,7 @@ class Selection:
 
     def drop(self, row_id: str, error: RowError, *, check: str = "") -> None:
         """Rejects one of the rows. Raises ``KeyError`` for one that does not ship."""
-        place = self.place(row_id)
-        if place is None:
+        if (place := self.place(row_id)) is None:
             raise KeyError(row_id)
         self._drop(place, error, check)
 

@@ -59,9 +59,7 @@ class Strata:
         """The places of all but the first ``n_rows`` in that order, as added. Raises ``ValueError`` below 0."""
         if n_rows < 0:
             raise ValueError(f"a number of rows is 0 or more; found {n_rows}")
-        is_selected = np.zeros(len(self), np.bool_)
-        is_selected[self._turns()[:n_rows]] = True
-        return np.array(self._places, np.int64)[~is_selected]
+        return np.array(self._places, np.int64)[np.sort(self._turns()[n_rows:])]
 
     def _turns(self) -> NDArray[np.int64]:
         """Candidates in the order of selection."""
@@ -151,11 +149,10 @@ def grouped(
         kept.append(("", *SPLITS).index(split))
         # what the sample shows, and what that was made of
         files: list[ImageRef | VideoRef] = [*sample.images, *sample.videos]
-        digests_shown = [sha256 for file in files for sha256 in (file.sha256, file.parent) if sha256]
-        digests_shown = digests_shown or [sample.sample_id]
-        smallest += min(digests_shown).encode().ljust(_DIGEST_LENGTH, b"\0")
-        sources.extend(map(key64, digests_shown))
-        owners.extend([place] * len(digests_shown))
+        shown = [sha256 for file in files for sha256 in (file.sha256, file.parent) if sha256] or [sample.sample_id]
+        smallest += min(shown).encode().ljust(_DIGEST_LENGTH, b"\0")
+        sources.extend(map(key64, shown))
+        owners.extend([place] * len(shown))
     pairs = [(key64(image), key64(of)) for image, of in (same or {}).items()]
     labels = _components(np.frombuffer(sources, np.uint64), np.frombuffer(owners, np.int32), pairs)
     turns = _turns(labels, np.frombuffer(smallest, f"S{_DIGEST_LENGTH}"))

@@ -147,6 +147,11 @@ def test_published_images_stay_in_their_splits_until_the_share_is_another(made: 
     assert set(swapped.values()) == {"train", "validation"}
     SftDataset(made, recipe, PARTITIONS, validation_share=0.5).publish()
     assert _splits_of_images(shipped.folder).items() >= swapped.items()
+    # as killed between its renamings, with the code of another version
+    shipped.folder.rename(part := shipped.folder.with_name(".crop.part"))
+    (part / ".darkroom.json").write_text(json.dumps(json.loads((part / ".darkroom.json").read_text()) | {"inputs": ""}))
+    SftDataset(made, recipe, PARTITIONS, validation_share=0.5).publish()
+    assert _splits_of_images(shipped.folder).items() >= swapped.items()
     SftDataset(made, recipe, PARTITIONS, validation_share=0.25).publish()
     assert json.loads(marker.read_text())["validation_share"] == 0.25
     assert list(_splits_of_images(shipped.folder).values()).count("validation") == 1
