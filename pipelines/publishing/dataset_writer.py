@@ -138,7 +138,7 @@ class Publication(ABC, Generic[R, F]):
         )
 
     def _published(self) -> Iterator[tuple[Split, Sample]]:
-        """The split and sample (without its words) of each row that is published with this share, or was about to be."""
+        """The split and wordless sample of each row that is published with this share, or was about to be."""
         for folder in (*dataset_folders(self.folder.parent), *self._part.parent.glob(".*.part")):
             facts = marker_facts(folder)
             if facts and facts.get("validation_share", self.validation_share) == self.validation_share:
