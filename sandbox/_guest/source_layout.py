@@ -30,7 +30,7 @@ STRING_OR_COMMENT = re.compile(f"({TEXT})", re.DOTALL)
 """A string or a comment; with the pattern as a group, `split` gives them every other time."""
 _LANGUAGE = r"\{?(?:python[23]?|py[23]?|ipython3?|tool_code|code)?\}?"
 _OPENING_FENCE = re.compile(
-    rf"\A[{_BLANK}]*(`{{3,}}|~{{3,}})[ \t]*{_LANGUAGE}(?:[ \t\r]*(?:\n|\Z)|[ \t])", re.IGNORECASE
+    rf"\A[{_BLANK}]*(`{{3,}}|~{{3,}})[ \t]*(?:{_LANGUAGE}|markdown|md)(?:[ \t\r]*(?:\n|\Z)|[ \t])", re.IGNORECASE
 )
 _ANY_FENCE = re.compile(rf"\A[{_BLANK}]*(?:```|~~~)")
 _OPENING_TAG = re.compile(rf"\A[{_BLANK}]*<(?:code|python|tool_call|tool_code|execute|\|python_tag\|)>", re.IGNORECASE)

@@ -168,6 +168,7 @@ def test_each_wrapping_is_an_edit_of_its_own() -> None:
     assert repaired(f"<code>```python\n{CODE}```</code>") == (["strip_tag", "strip_fence"], CODE)
     assert repaired(f"<code>\n```python\n{CODE}```\n</code>") == (["strip_tag", "strip_fence"], CODE)
     assert repaired(f"```\n<python>\n{CODE}</python>\n```") == (["strip_fence", "strip_tag"], f"\n{CODE}")
+    assert repaired(f"````markdown\n```python\n{CODE}```\n````") == (["strip_fence", "strip_fence"], CODE)
 
 
 @pytest.mark.parametrize("text", ["```python\nprint(1)\n```", "<code>", "</code>", "~~~", "```\n```python\n"])
