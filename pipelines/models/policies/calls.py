@@ -118,7 +118,7 @@ _ABOUT_FIELDS = re.compile(r"parameter|argument|support|permitted|allowed|unreco
 def _remedy(field: str, text: str) -> str:
     """The setting that leaves ``field`` out of requests, or renames it as ``text`` says."""
     more = {"max_completion_tokens": 4096} if field == "max_tokens" and "max_completion_tokens" in text else {}
-    return f"DARKROOM_POLICY_EXTRA='{json.dumps({field: None, **more})}' (or …_JUDGE_EXTRA, …) sends none of it"
+    return f"DARKROOM_POLICY_EXTRA='{json.dumps({field: None, **more})}' (or …_JUDGE_EXTRA, …) leaves it out"
 
 
 MAX_PATIENCE_SECONDS = 600.0
@@ -214,7 +214,7 @@ class EndpointCalls:
         refusals[words] += 1
         if refusals[words] >= (MAX_REFUSALS_OF_A_FIELD if field else MAX_REFUSALS):
             remedy = f". {_remedy(field[1], text)}" if field else ""
-            self._break(f"it refused the first {refusals[words]} requests: {text}{remedy}")
+            self._break(f"it refused the first {refusals[words]} requests: {text.removesuffix('.')}{remedy}")
 
     def _break(self, reason: str) -> NoReturn:
         self._open(reason)
