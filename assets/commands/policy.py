@@ -55,11 +55,12 @@ def check(
 
     findings = asyncio.run(ask(Console(stderr=True, quiet=True) if as_json else CONSOLE))
     fitting = {EndpointSettings.variables(variable)[name]: str(value) for name, value in asked.settings.items()}
+    is_mute = any(finding.about == "text" and finding.state == "no" for finding in findings)
+    words = "It answers no text: mend what its line says, then check again." if is_mute else "The settings fit."
     if as_json:
         print_json({"findings": [*map(asdict, findings)], "settings": fitting, "tokens": asked.n_tokens})
     else:
-        print_line(f"\n{asked.n_tokens:,} tokens. " + ("Settings that fit:" if fitting else "The settings fit."))
+        print_line(f"\n{asked.n_tokens:,} tokens. {'Settings that fit:' if fitting else words}")
         for name, value in fitting.items():
             print_line(f"{name}={shlex.quote(value)}")
-    if any(finding.about == "text" and finding.state == "no" for finding in findings):
-        raise typer.Exit(1)
+    raise typer.Exit(int(is_mute))

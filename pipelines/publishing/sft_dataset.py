@@ -101,8 +101,7 @@ class SftDataset(Publication[Trajectory, SftFacts]):
         ]
         judging = judge_stats_fingerprint(tables, recipe.family, self._partitions)
         reviews = [to_row(review) for review in read_reviews(tables, recipe.family)]
-        settings = [self.n_rows, self._screening.fingerprint]
-        rest = [judging, reviews, code_digest(*ROWS_CODE, __name__), settings]
+        rest = [judging, reviews, code_digest(*ROWS_CODE, __name__), self.n_rows, self._screening.fingerprint]
         return digest(["sft_dataset", recipe.family, recipe.digest, fingerprints, *rest])
 
     def file_inputs(self) -> str:

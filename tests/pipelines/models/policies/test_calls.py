@@ -336,6 +336,7 @@ def test_an_endpoint_that_refuses_every_request_stops_the_stage_with_its_sentenc
     assert len(endpoint.asked) == n_asked
     assert isinstance(made[-1], PolicyUnavailable)
     assert said in str(made[-1])
+    assert ".." not in str(made[-1])
 
 
 def test_a_field_of_null_is_left_out(chat, open_policy, turn):

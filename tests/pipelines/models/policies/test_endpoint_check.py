@@ -191,6 +191,8 @@ def test_a_model_that_is_not_listed_and_answers_nothing_ends_with_its_words(monk
     assert result.exit_code == 1
     assert "no 'qwen' in it: other" in result.output
     assert "Unsupported parameter: 'model'" in result.output
+    assert "The settings fit" not in result.output
+    assert "It answers no text" in result.output
 
 
 @pytest.mark.parametrize("kind", ["oracle", "local"])
