@@ -16,7 +16,7 @@ EXPECTED = (
     ("explain", "the target fills 35.4% of the"),
     ("gallery", "24 trajectories, 1 rejects"),
     ("audit", "0 findings"),
-    ("audit", "24 rows, all conform"),
+    ("audit", "21 rows, all conform"),
     ("inspect-mask", "⟧"),
     ("evaluate", "data/evaluations/grpo/report.html"),
 )
