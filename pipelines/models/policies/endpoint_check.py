@@ -101,13 +101,20 @@ class EndpointCheck:
             await self._chat.close()
 
     async def _ask(self, *messages: Message, urls: Mapping[str, bytes] | None = None, **fields: Any) -> CheckAnswer:
+        """Ask; once more where a gateway fails or is busy, which may pass."""
+        reply = await self._ask_once(messages, urls or {}, fields)
+        return await self._ask_once(messages, urls or {}, fields) if reply.status >= 429 else reply
+
+    async def _ask_once(
+        self, messages: Sequence[Message], urls: Mapping[str, bytes], fields: Mapping[str, Any]
+    ) -> CheckAnswer:
         from darkroom.pipelines.models.policies.http_client import Body
 
         body = {name: value for name, value in {**self._fields, **fields}.items() if value is not None}
         start = time.monotonic()
         try:
             async with asyncio.timeout(self.endpoint.timeout_seconds):
-                response = await self._chat.post(Body(body, messages, urls or {}))
+                response = await self._chat.post(Body(body, messages, urls))
             if (answer := read_answer(response, body.get("n", 1))).failure is not None:
                 raise answer.failure
         except StatusError as error:

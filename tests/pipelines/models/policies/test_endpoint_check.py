@@ -111,6 +111,16 @@ class Overloaded(Engine):
         self.reply({"error": {"message": "overloaded"}} if "n" in body else self.answer(body), status=status)
 
 
+class Hiccup(Engine):
+    """A gateway that fails once."""
+
+    def do_POST(self) -> None:
+        if self.asked:
+            return super().do_POST()
+        self.asked.append({})
+        self.reply({"error": {"message": "Bad gateway"}}, status=502)
+
+
 class NoText(Engine):
     refused = ("model",)
 
@@ -176,6 +186,10 @@ def test_what_is_taken_and_not_honoured_is_no_yes(monkeypatch: pytest.MonkeyPatc
 def test_a_failure_that_may_pass_changes_no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     states, told = findings(Overloaded, monkeypatch)
     assert (states["several answers (n)"], told["settings"]) == ("no", {})
+
+
+def test_a_failure_that_passes_counts_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert findings(Hiccup, monkeypatch)[0]["text"] == "yes"
 
 
 def test_images_that_take_no_tokens_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
