@@ -41,7 +41,7 @@ from darkroom.pipelines.records.samples import FAMILIES
 from darkroom.pipelines.selection.sampling import mixture
 from darkroom.pipelines.sources import BadRow, SourceRow
 
-DEMO_VERSION = "5"
+DEMO_VERSION = "6"
 PACKAGES = ("av", "matplotlib", "numpy", "pillow", "reasoning-gym", "scikit-image", "scikit-learn")
 
 

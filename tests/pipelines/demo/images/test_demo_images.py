@@ -191,6 +191,16 @@ def test_no_question_is_for_more_than_three_families(rows):
     assert {family for of_row in families.values() for family in of_row} <= load_recipes().keys()
 
 
+def test_a_family_asks_four_questions_about_an_image_at_most(rows):
+    asked = Counter(
+        (row.images, family)
+        for row in rows.values()
+        for family in json.loads(row.truth.details or "{}").get("families", ())
+        if row.images
+    )
+    assert max(asked.values()) == 4
+
+
 def test_the_deal_depends_on_names_alone(rows):
     names = list(rows)
     assert assigned(names) == assigned(reversed(names))
