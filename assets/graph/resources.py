@@ -3,11 +3,13 @@ launchpad changes them for one run."""
 
 import os
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 import dagster as dg
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, create_model
 
 from darkroom.assets.clusters.worker import worker_tags
 from darkroom.pipelines.generation.recipes import Recipe, quotas
@@ -18,6 +20,7 @@ from darkroom.pipelines.verification.checks import Necessity
 from darkroom.sandbox.errors import raised_as
 from darkroom.train.runs import TrainError
 
+R = TypeVar("R", bound=dg.ConfigurableResource)
 NECESSITY_VARIABLE = "DARKROOM_NECESSITY"
 _VLLM = "http://127.0.0.1:8000/v1"
 """Where `vllm serve` listens unless told otherwise."""
@@ -86,6 +89,16 @@ class PolicyResource(EndpointSettings, dg.ConfigurableResource):
         purse = self.purse.replace(FAMILY, family)
         settings = self.model_copy(update={"base_url": url})
         return OpenAIPolicy.on_ledger(settings, workspace.images, workspace.ledger, purse=purse)
+
+
+def at_launch(resource: R) -> R:
+    """Make a resource's values the defaults of its fields: where a launch sets one, Dagster gives the others the
+    defaults of the class, and the oracle would write in place of an endpoint."""
+    fields: dict[str, Any] = {}
+    for name, known in type(resource).model_fields.items():
+        (field := copy(known)).default = getattr(resource, name)
+        fields[name] = (known.annotation, field)
+    return create_model(type(resource).__name__, __base__=type(resource), **fields)()
 
 
 class LaunchpadSettings(dg.Config):

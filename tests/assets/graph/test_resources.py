@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import dagster as dg
 import pytest
 
+from darkroom.assets.definitions import definitions
 from darkroom.assets.graph.resources import PolicyResource
 from darkroom.pipelines.generation.recipes import load_recipes
 from darkroom.pipelines.models.policies import BudgetSpent, OpenAIPolicy, PolicyUnavailable
@@ -23,6 +25,29 @@ def test_what_a_server_refuses_can_be_left_out(workspace: Workspace, name: str, 
     policy = resource.for_judging("crop", workspace)
     assert isinstance(policy, OpenAIPolicy)
     assert getattr(policy.endpoint, name.lower()) is sends
+
+
+def test_a_launch_that_changes_one_field_keeps_the_others(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in AT.items():
+        monkeypatch.setenv(name, value)
+
+    @dg.op
+    def asked(policy: PolicyResource) -> tuple[str, dict[str, object]]:
+        made = policy.for_judging("crop", workspace)
+        assert isinstance(made, OpenAIPolicy)
+        return made.endpoint.model, dict(made.endpoint.extra_body)
+
+    resources = definitions().resources or {}
+
+    @dg.job(resource_defs={"policy": resources["policy"]})
+    def launched() -> None:
+        asked()
+
+    config = {"resources": {"policy": {"config": {"extra": '{"top_k": 4, "temperature": null}'}}}}
+    done = launched.execute_in_process(run_config=config)
+    assert done.output_for_node("asked") == ("m", {"top_k": 4, "temperature": None})
 
 
 def test_a_judge_may_be_sent_no_stop_strings_where_the_policy_is(workspace: Workspace) -> None:
