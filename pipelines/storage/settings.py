@@ -13,6 +13,7 @@ so that a run's configuration alone decides; only ``read`` does.
 
 import os
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Self
 
@@ -59,9 +60,10 @@ class EnvironmentSettings(BaseModel):
         **defaults: Any,
     ) -> Self:
         """The settings of ``prefix``; what it leaves unset comes from the ``fallbacks`` in order, then ``defaults``.
-        Raises ``error`` for the first value that does not fit its field."""
+        Raises ``error`` for the first value that does not fit its field, and for a variable that no field has."""
         variables: dict[str, str] = {}
         for each in reversed((prefix, *fallbacks)):
+            cls._require_known(environment, each, error)
             variables |= cls.variables_set(environment, each)
         try:
             return cls(**{**defaults, **{field: environment[name] for field, name in variables.items()}})
@@ -69,6 +71,17 @@ class EnvironmentSettings(BaseModel):
             first = invalid.errors()[0]
             name = variables.get(str(first["loc"][0]), prefix)
             raise error(f"{name} is {first['input']!r}: {first['msg']}") from invalid
+
+    @classmethod
+    def _require_known(cls, environment: Mapping[str, str], prefix: str, error: type[Exception]) -> None:
+        """Refuse misspelt variables; those that begin with ``DARKROOM`` alone are of many models."""
+        kinds = ("former_suffix", "variable_suffix")
+        known = [name for kind in kinds for name in cls._variables(prefix, kind).values()]
+        begins = f"{prefix.rstrip('_')}_"
+        for name in environment if "_" in prefix else ():
+            if name.startswith(begins) and name not in known and environment[name]:
+                [meant] = get_close_matches(name, known, 1, cutoff=0)
+                raise error(f"{name} is no setting. Did you mean {meant}? docs/settings.md lists all")
 
 
 class WorkspaceSettings(EnvironmentSettings):

@@ -170,9 +170,18 @@ class EndpointSettings(EnvironmentSettings):
         cls, role: Role = "POLICY", environment: Mapping[str, str] = os.environ, **defaults: Any
     ) -> Self:
         """The settings of ``role``, with ``defaults`` instead of the fields' own. A role with its own budget and no
-        pool name gets a pool of its own. Raises ``PolicyUnavailable``, naming the variable, for a wrong value."""
+        pool name gets a pool of its own. Raises ``PolicyUnavailable``, naming the variable, for a wrong value, and
+        for an endpoint where no kind is set: the oracle would write."""
         settings = cls.read(environment, f"DARKROOM_{role}", "DARKROOM_POLICY", error=PolicyUnavailable, **defaults)
         own = cls.variables_set(environment, f"DARKROOM_{role}")
+        said = cls.variables_set(environment, "DARKROOM_POLICY") | own
+        if named := [
+            said[field] for field in ("base_url", "model") if field in said and "kind" not in {*said, *defaults}
+        ]:
+            kind = named[0].rpartition("_")[0]
+            raise PolicyUnavailable(
+                f"{named[0]} is set, and {kind} is not: set {kind}=openai to ask it, or {kind}=oracle"
+            )
         has_budget = not own.keys().isdisjoint(("budget_usd", "budget_tokens", "budget_hours"))
         if role == "POLICY" or not has_budget or "purse" in own:
             return settings

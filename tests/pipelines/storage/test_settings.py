@@ -21,7 +21,17 @@ def test_each_field_is_set_by_its_own_variable():
     assert Oven.variables("DARKROOM_OVEN") == {"kind": "DARKROOM_OVEN", "degrees": "DARKROOM_OVEN_HEAT"} | {
         "fan": "DARKROOM_OVEN_FAN"
     }
-    assert Oven.read({"DARKROOM_OVEN_HEAT": "220", "DARKROOM_OVEN_TRAYS": "9"}, "DARKROOM_OVEN") == Oven(degrees=220)
+    assert Oven.read({"DARKROOM_OVEN_HEAT": "220", "DARKROOM_OTHER": "9"}, "DARKROOM_OVEN") == Oven(degrees=220)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("DARKROOM_OVEN_HAET", "DARKROOM_OVEN_HEAT"), ("DARKROOM_RANGE_FANS", "DARKROOM_RANGE_FAN")],
+)
+def test_a_variable_that_sets_nothing_is_refused_with_what_was_meant(name: str, meant: str):
+    with pytest.raises(UserError, match=rf"^{name} is no setting\. Did you mean {meant}\?"):
+        Oven.read({name: "9"}, "DARKROOM_OVEN", "DARKROOM_RANGE")
+    assert Oven.read({name: ""}, "DARKROOM_OVEN", "DARKROOM_RANGE") == Oven()
 
 
 def test_what_a_prefix_leaves_unset_comes_from_the_next_one():
