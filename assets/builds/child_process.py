@@ -13,7 +13,7 @@ from rich.text import Text
 
 from darkroom.assets.builds.jobs import MaterializationFailed
 from darkroom.assets.clusters.programs import ChildProcess, LaunchError, Program, job_directory
-from darkroom.assets.terminal.run_lines import STATUS
+from darkroom.assets.terminal.run_lines import STATUS, STATUS_SECONDS
 from darkroom.pipelines.processes.supervisor import JobDirectory
 from darkroom.sandbox.errors import raised_as
 
@@ -59,7 +59,8 @@ class ChildBuild:
         """Idempotent."""
         if self._process is None:
             read, write = os.pipe()
-            self._process = ChildProcess(self._program.command(), self._job, output=write)
+            live = {STATUS_SECONDS: "5"} if self._is_terminal else {}
+            self._process = ChildProcess(self._program.command(), self._job, live, output=write)
             os.close(write)
             self._printer = Thread(target=self._print, args=(read,), daemon=True, name="child build")
             self._printer.start()

@@ -1,6 +1,7 @@
 """Lines of a run in the terminal: one for each finished asset, and the run's status, which is one line that changes; a
-file or a pipe gets a line every few seconds."""
+file or a pipe gets a line every minute."""
 
+import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -15,12 +16,15 @@ from rich.text import Text
 from darkroom.assets.terminal import relative, shown_by
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.records import Sample, Trajectory
+from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.storage.stage_runs import duration
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 
-_SECONDS, _SECONDS_IN_A_FILE = 0.5, 5.0
+_SECONDS, _SECONDS_IN_A_FILE = 0.5, "60"
 """Seconds between two looks at the status."""
+STATUS_SECONDS = "DARKROOM_STATUS_SECONDS"
+"""The variable by which a command that shows the lines of another one has more of them."""
 _LEAST = 0.1
 """Share of the assets that are finished before the time left is estimated: earlier, one long stage decides it."""
 _N_FINAL_METRICS = 3
@@ -84,7 +88,8 @@ class RunLines:
 
     def _tick(self, status: Status, over: Event) -> None:
         is_terminal = self._console.is_terminal
-        while not over.wait(_SECONDS if is_terminal else _SECONDS_IN_A_FILE):
+        seconds = _SECONDS if is_terminal else float(os.environ.get(STATUS_SECONDS, _SECONDS_IN_A_FILE))
+        while not over.wait(seconds):
             if is_terminal:
                 status.update(self._status_line())
             else:
@@ -131,8 +136,10 @@ class FirstTrajectory:
         self._is_over = True
         samples = tables.stream(TableKey(SAMPLES, partition), Sample)
         question = next(sample.question for sample in samples if sample.sample_id == row.sample_id)
-        image = self._workspace.images.path(row.rounds[-1].observation.images[-1])
+        image = row.rounds[-1].observation.images[-1]
+        shown = self._workspace.local / "views" / f"first_look.{image.format.lower()}"  # a name that programs open
+        write_whole(shown, self._workspace.images.read(image))
         words = f"  the first trajectory: {' '.join(question.split())} → {row.answer}"
-        self._console.print(Text(f"{words}\n    its code showed {relative(image)}"), soft_wrap=True)
+        self._console.print(Text(f"{words}\n    its code showed {relative(shown)}"), soft_wrap=True)
         if self._then is not None:
             self._then()

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from PIL import Image
 from rich.console import Console
 
 from darkroom.assets.builds.jobs import MaterializationFailed, materialize
-from darkroom.assets.terminal import progress_sink, run_lines
-from darkroom.assets.terminal.run_lines import FirstTrajectory
+from darkroom.assets.terminal import progress_sink
+from darkroom.assets.terminal.run_lines import STATUS_SECONDS, FirstTrajectory
 from darkroom.pipelines.storage.workspace import Workspace
 
 SECONDS = 60.0
@@ -74,7 +75,7 @@ def test_a_check_that_stops_nothing_is_a_line(instance: dg.DagsterInstance) -> N
 def test_a_file_gets_finished_assets_and_what_is_left_while_the_run_goes_on(
     instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_lines, "_SECONDS_IN_A_FILE", 0.01)
+    monkeypatch.setenv(STATUS_SECONDS, "0.01")
     lines = printed(instance, first, second).splitlines()
     assert lines[0] == "both"
     assert any("first" in line and "3 in" in line and "2 out" in line and "1 rejected" in line for line in lines)
@@ -84,7 +85,7 @@ def test_a_file_gets_finished_assets_and_what_is_left_while_the_run_goes_on(
 def test_what_is_left_of_a_run_is_not_less_than_what_is_left_of_its_stage(
     instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_lines, "_SECONDS_IN_A_FILE", 0.01)
+    monkeypatch.setenv(STATUS_SECONDS, "0.01")
     assert "about 2.0 h left" in printed(instance, first, long)
 
 
@@ -106,4 +107,5 @@ def test_the_first_trajectory_is_printed_once_with_the_path_of_its_image(
     assert output.getvalue().count("the first trajectory: ") == 1
     path = Path(output.getvalue().split()[-1])
     assert not path.is_absolute()
-    assert path.is_file()
+    with Image.open(path) as image:
+        assert path.suffix == f".{str(image.format).lower()}"
