@@ -5,7 +5,7 @@
 Around the answer may stand only words of the question and words that say nothing of their own (``sentences.toml``);
 before it a subject and a verb, behind it a verb or a preposition. A denial, a hedge, a number or a name that the
 question does not hold stays part of the core, so that no rule finds it right. Where the question itself offers
-alternatives ("a cat or a dog"), none of its words count.
+alternatives ("a cat or a dog"), the words in which they differ count only behind "than" and ", not".
 
 Yes and no (``polarity.toml``) may stand alone or in a sentence: "No, there is no person in it." to "Is there a person
 in the image?". Around them may stand the question's words and words that say nothing of their own, with one denial if
@@ -28,9 +28,9 @@ MAX_CHARS, MAX_WORDS, MAX_CORES = 240, 40, 24
 _DATA = read_words(__file__)
 _RE = Patterns(_DATA)
 OFFERS = _RE.offers
-_SUBJECT, _VERB, _JOINT, _BEHIND, _CONTRACTED, _NO_HEAD, _DO, _ASKS_FOR_SUBJECT = (
+_SUBJECT, _VERB, _JOINT, _BEHIND, _CONTRACTED, _NO_HEAD, _DO, _ASKS_FOR_SUBJECT, _ASKS = (
     frozenset(_DATA[name])
-    for name in ("subject", "verb", "joint", "behind", "contracted", "no_head", "do", "asks_for_subject")
+    for name in ("subject", "verb", "joint", "behind", "contracted", "no_head", "do", "asks_for_subject", "asks")
 )
 _ARTICLES, _PREPOSITIONS, _ADVERBS, _LABELS = (
     frozenset(_DATA[name]) for name in ("articles", "prepositions", "adverbs", "labels")
@@ -59,9 +59,14 @@ def cores(answer: str, question: str, *, with_reason: bool = True) -> Iterator[s
                 if 0 < end - start < len(places) and "?" not in text[places[end - 1][1] :]:
                     texts.setdefault(bare(text[places[start][0] : places[end - 1][1]].strip(" \t\n,:;!")))
     yield from list(texts)[:MAX_CORES]
-    ground = _RE.ground.search(text, 1)
-    if with_reason and ground and len(text) <= MAX_CHARS and not (hedging_words(text) | turning_words(text)):
-        yield from cores(text[: ground.start()], question)
+    if not with_reason or len(text) > MAX_CHARS:
+        return
+    if (other := _RE.other.match(text)) and {*map(stem, _words(other[2]))} <= _question(question).offered | _ARTICLES:
+        text = other[1]  # "closed, not open"
+        yield from cores(text, question, with_reason=False)
+    ground = _RE.measured.match(text) or _RE.ground.search(text, 1)
+    if ground and not (hedging_words(text) | turning_words(text)):
+        yield from cores(text[: ground.end(1) if ground.re is _RE.measured else ground.start()], question)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,8 @@ class _Question:
     leads: frozenset[str] = frozenset()
     beyond: frozenset[str] = frozenset()
     """Stems that stand behind "than" only: "the blue one" of "How much more is the red car than the blue one?"."""
+    offered: frozenset[str] = frozenset()
+    """Stems in which the alternatives of "Is it open or closed?" differ: they may stand behind "than" only."""
     subject_verbs: frozenset[str] = frozenset()
     """Of whose subject the question asks: "wrote" of "Who wrote it?", to which "Austen wrote it" is an answer."""
     asks_for_action: bool = field(default=False, kw_only=True)
@@ -90,11 +97,12 @@ def is_action(question: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _question(question: str) -> _Question:
-    """Stems of a question; none of one that offers alternatives."""
-    if len(question) > 4 * MAX_CHARS or OFFERS.search(question):
+    """Stems of a question, those apart in which its alternatives differ."""
+    offered, shared = _alternatives(question)
+    if len(question) > 4 * MAX_CHARS or (OFFERS.search(question) and not offered):
         return _Question()
-    words = [word for match in _RE.word.finditer(question) if (word := _plain(match[0]))]
-    words = [word for word in words if not (hedging_words(word) or turning_words(word))]
+    words = [word for word in _words(question) if not (hedging_words(word) or turning_words(word))]
+    words = [word for word in words if stem(word) not in offered]
     does = not _DO.isdisjoint(words)
     verbs = [word for word in words if _is_bent(word) or does]
     heads = [
@@ -102,6 +110,7 @@ def _question(question: str) -> _Question:
         for match in _RE.head.finditer(question)
         for word in takewhile(lambda word: word.casefold() not in _NO_HEAD, match[1].split())
     ]
+    heads = [*(head for head in heads if stem(head) not in offered), *shared]
     heads += _RE.of_property.findall(question.casefold())
     leads = [lead for word in words for lead in _BEFORE.get(word, ())]
     leads += [word for word in words if word in _PREPOSITIONS]
@@ -111,8 +120,37 @@ def _question(question: str) -> _Question:
     beyond = {*map(stem, words[than:])} - {*map(stem, words[:than])} - FILLERS
     subject_verbs = _of_subject(words)
     leads += ["by"] if subject_verbs else []
-    parts = (map(stem, [*words, *kin]), map(stem, verbs), map(stem, heads), nouns, leads, beyond, subject_verbs)
+    stems = (map(stem, several) for several in ([*words, *kin], verbs, heads))
+    parts = (*stems, nouns, leads, beyond, offered, subject_verbs)
     return _Question(*map(frozenset, parts), is_foreign=is_foreign(question), asks_for_action=is_action(question))
+
+
+def _alternatives(question: str) -> tuple[set[str], set[str]]:
+    """The stems in which the alternatives of "Which is taller, the old one or the new one?" differ, and those that all
+    of them have ("one"). Where they begin and end is guessed, rather too early and too late."""
+    before, joint, behind = question.casefold().rpartition(" or ")
+    *firsts, last = map(_words, _RE.apart.split(before))
+    right = _words(_RE.apart.split(behind)[0])
+    if not joint or not right or not last:
+        return set(), set()
+    if not firsts or not _ASKS.isdisjoint(last):
+        firsts, last = [], _end_like(right, last)
+        right = right[: max(len(last), 1)]
+    elif _ASKS.isdisjoint(firsts[0]):
+        firsts[0] = _end_like(right, firsts[0])
+    else:
+        firsts = firsts[1:]
+    several = [{*map(stem, words)} - _ARTICLES for words in (*filter(None, firsts), last, right)]
+    shared = set.intersection(*several)
+    return set.union(*several) - shared, shared
+
+
+def _end_like(right: Sequence[str], words: Sequence[str]) -> list[str]:
+    """The end of ``words`` that is an alternative to ``right``: "the left" of "Is the left or the right door open?"."""
+    end = list(words[-len(right) :])
+    starts = [n for n, word in enumerate(end) if word == right[0] or (word.endswith("ing") and right[0].endswith("ing"))]
+    starts += [n + 1 for n, word in enumerate(end[:-1]) if word in _VERB]
+    return end[max(starts, default=0) :]
 
 
 def _is_bent(word: str) -> bool:
@@ -142,13 +180,17 @@ def stem(word: str) -> str:
     return word.removesuffix("e") if len(word) > _MIN_STEM else word
 
 
+def _words(text: str) -> list[str]:
+    return [word for match in _RE.word.finditer(text) if (word := _plain(match[0]))]
+
+
 def _plain(word: str) -> str:
     return compatible(word).casefold().replace("’", "'").strip(_EDGE)
 
 
 def _opens(before: Sequence[str], first: str, sentence: _Question) -> bool:
     """Return whether words may stand before an answer that begins with ``first``."""
-    if any(stem(word) in sentence.beyond for word in before) and "than" not in before:
+    if any(stem(word) in sentence.beyond | sentence.offered for word in before) and "than" not in before:
         return False
     is_code = len(first) == 1 or any(character.isdigit() for character in first) or _RE.roman.match(first) is not None
     labels = _LABELS | {"with"} if len(first) == 1 else _LABELS
@@ -196,7 +238,12 @@ def _is_verb(word: str, sentence: _Question) -> bool:
 def _closes(last: str, after: Sequence[str], sentence: _Question) -> bool:
     """Return whether words may stand behind an answer that ends in ``last``."""
     joint = _JOINT | SUBJECTS if sentence.is_foreign else _JOINT
-    if not all(word in joint or stem(word) in sentence.stems for word in after):
+    if "than" in after[1:] and sentence.offered:
+        than = after.index("than")
+        if not all(word in joint or stem(word) in sentence.stems | sentence.offered for word in after[than + 1 :]):
+            return False
+        after = after[:than]
+    if after[-1] in ("a", "an") or not all(word in joint or stem(word) in sentence.stems for word in after):
         return False
     if after[0] in _BEHIND:
         return len(after) > 1
