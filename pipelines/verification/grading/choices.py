@@ -1,11 +1,13 @@
 """The choice that an answer names: by its letter, its text, its value, or letter and text that agree. ``B``, ``(B)
 cat``, ``B - cat``, ``cat (B)``, ``{"answer": "B"}``, ``I choose B.``, ``It is a cat.``, ``four`` where a choice is
-``4``. An answer that names two choices names none."""
+``4``. An answer that names two choices names none. Choices may stand in the question: "(A) bus (B) tram"."""
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from darkroom.pipelines.records.answers import letter_of, split_choice
+from darkroom.pipelines.records import Sample
+from darkroom.pipelines.records.answers import letter_of, letters_of, split_choice
 from darkroom.pipelines.verification.grading.answer_text import bare, hedging_words, turning_words
 from darkroom.pipelines.verification.grading.lists import elements
 from darkroom.pipelines.verification.grading.maths import same_spelling
@@ -16,7 +18,22 @@ from darkroom.pipelines.verification.grading.word_lists import Patterns, read_wo
 
 _RE = Patterns(read_words(__file__))
 _DIRECTING = frozenset(["side", "hand", "towards"])
-_MAX_CHARS, _MIN_REASON = 400, 3
+_MAX_CHARS, _MIN_REASON, _ALPHABET = 400, 3, "ABCDEFGHIJ"
+
+
+def with_choices(sample: Sample) -> Sample:
+    """The sample with the choices that stand in its question, if its answer is of them; else as it is."""
+    marks = [] if sample.choices else [*_RE.option.finditer(sample.question)]
+    names = "".join(mark[mark.lastindex or 0].upper() for mark in marks)
+    first = max(names.rfind("A"), 0)
+    if not 1 < len(names) - first <= len(_ALPHABET) or not _ALPHABET.startswith(names[first:]):
+        return sample
+    ends = [*(mark.start() for mark in marks[first + 1 :]), len(sample.question)]
+    lines = (sample.question[mark.end() : end].strip() for mark, end in zip(marks[first:], ends, strict=True))
+    texts = [_RE.option_end.sub("", line).strip(" ,;.?") for line in lines]
+    choices = tuple(map("{}. {}".format, names[first:], texts))
+    is_one = all(texts) and letters_of(bare(sample.answer), choices)
+    return replace(sample, question=sample.question[: marks[first].start()], choices=choices) if is_one else sample
 
 
 def chosen_letter(answer: str, choices: Sequence[str], question: str = "") -> str | None:

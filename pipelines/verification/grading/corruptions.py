@@ -25,6 +25,7 @@ from darkroom.pipelines.records.geometry import iou
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.verification.grading.answer_text import bare
 from darkroom.pipelines.verification.grading.boxes import LEAST_OVERLAP, Corners, read_box
+from darkroom.pipelines.verification.grading.choices import with_choices
 from darkroom.pipelines.verification.grading.grade import grade
 from darkroom.pipelines.verification.grading.lists import elements, same_list
 from darkroom.pipelines.verification.grading.numeric import UNITS, read_quantity, same_span, with_unit
@@ -289,7 +290,7 @@ class Discrimination:
 
 def measure_discrimination(sample: Sample, grader: Grader) -> Discrimination:
     """Tries the grader on every corruption and every honest spelling of the sample's answer, without other answers."""
-    grader = replace(grader, accepted=())
+    grader, sample = replace(grader, accepted=()), with_choices(sample) if grader.kind == "choice" else sample
     wrong = corruptions(sample, grader)
     accepted = tuple(corruption for corruption in wrong if grade(corruption.text, sample, grader).right)
     refused = tuple(text for text in correct_spellings(sample, grader) if not grade(text, sample, grader).right)

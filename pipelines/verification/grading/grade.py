@@ -22,7 +22,7 @@ from darkroom.pipelines.verification.grading.answer_text import (
     without_quotes_of,
 )
 from darkroom.pipelines.verification.grading.boxes import LEAST_OVERLAP, same_box
-from darkroom.pipelines.verification.grading.choices import chosen_letter, chosen_letters
+from darkroom.pipelines.verification.grading.choices import chosen_letter, chosen_letters, with_choices
 from darkroom.pipelines.verification.grading.dates import same_reading
 from darkroom.pipelines.verification.grading.lists import both_signs, elements, paired, same_list, solutions, variable
 from darkroom.pipelines.verification.grading.maths import (
@@ -260,6 +260,7 @@ def grade(answer: str, sample: Sample, grader: Grader | None = None) -> Grade:
     """Return whether ``answer`` is the sample's answer, or another that is accepted, for a ``judged`` grader only by
     spelling (``judged.py`` asks a judge). Raises ``GradingError`` when expressions cannot be compared at all."""
     sample = replace(sample, question=own_question(sample.question))
+    sample = with_choices(sample) if grader is None or grader.kind == "choice" else sample
     if (first := _by_rule(answer, sample, grader)).right or sample.choices:
         return first
     others = right_answers(sample)[1:] if grader is None or grader.accepted is None else grader.accepted

@@ -17,6 +17,7 @@ from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.records.samples import details_of, own_question, right_answers
 from darkroom.pipelines.verification.grading.answer_text import bare
 from darkroom.pipelines.verification.grading.boxes import LEAST_OVERLAP, read_box
+from darkroom.pipelines.verification.grading.choices import with_choices
 from darkroom.pipelines.verification.grading.dates import infinity, same_date
 from darkroom.pipelines.verification.grading.lists import elements, solutions
 from darkroom.pipelines.verification.grading.maths import as_rows, read_expression
@@ -53,7 +54,7 @@ def grader_of_accepted(sample: Sample, grader: Grader) -> Grader:
 
 
 def _found(sample: Sample, answer: str, tolerance: float, unit: str) -> Grader:
-    if sample.choices:
+    if with_choices(sample).choices:
         return Grader("choice")
     if _is_box(sample, answer):
         return Grader("box", LEAST_OVERLAP)
