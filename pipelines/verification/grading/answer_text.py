@@ -23,6 +23,7 @@ MAX_CHARS = 400
 _DATA = read_words(__file__)
 _LEAD = re.compile(_DATA["lead"], re.IGNORECASE)
 _WRAPPED = [re.compile(pattern, re.DOTALL) for pattern in _DATA["wrapped"]]
+_EMPHASIS = re.compile(_DATA["emphasis"])
 _HEDGES = re.compile(rf"\b{any_of(_DATA['hedges'])}\b|\?")
 _TURNS = re.compile(rf"\b{any_of(_DATA['turns'])}\b|n't\b")
 _MAX_LAYERS = 6
@@ -42,7 +43,7 @@ def bare(answer: str) -> str:
 
 
 def _without_one_layer(text: str) -> str:
-    text = _LEAD.sub("", text, count=1).strip()
+    text = _LEAD.sub("", _EMPHASIS.sub(r"\1", text), count=1).strip()
     if text.endswith((".", "。")) and not text.endswith(".."):
         text = text[:-1].rstrip()
     for wrapped in _WRAPPED:

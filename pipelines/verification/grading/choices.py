@@ -44,6 +44,9 @@ def chosen_letter(answer: str, choices: Sequence[str], question: str = "") -> st
         return whole
     found = (_letter(core, choices, question) for core in cores(answer, question, with_reason=False))
     letters = set(filter(None, found)) or _distinguished(bare(answer), choices, question)
+    if not letters and (both := _RE.behind.match(bare(answer))):  # "The car is red (A)"
+        letter = chosen_letter(both["words"], choices, question)
+        return letter if letter == both["letter"].upper() else None
     if not letters and len(parts := _RE.conclusion.split(bare(answer))) > 1:
         return _concluded(parts[-1], parts[:-1], choices, question)
     if not letters and len(parts := _RE.ground.split(bare(answer), maxsplit=1)) > 1:

@@ -43,7 +43,8 @@ def same_date(answer: str, expected: str) -> bool | None:
         # which is the day is not known: the same figures in the same order, or nothing
         return figures == expected_figures
     expected_day = _day(expected)
-    return None if expected_day is None else _day(answer) == expected_day
+    weekdays = {match[1][:3].casefold() for text in (answer, expected) if (match := _RE.weekday.match(text))}
+    return None if expected_day is None else _day(answer) == expected_day and len(weekdays) < 2
 
 
 def wants_the_letters(question: str) -> bool:
@@ -137,6 +138,11 @@ def _clock(hour: int, minute: int, second: int, match: re.Match[str]) -> time | 
     if half:
         hour = hour % 12 + (12 if half == "p" else 0)
     return time(hour, minute, second)
+
+
+def is_hour(text: str, question: str) -> bool:
+    """Return whether a question about a time has the answer "6 pm", which are no picometres."""
+    return _RE.time_of_day.search(question) is not None and text[-1:] in ("m", ".") and _time(text) is not None
 
 
 def infinity(text: str) -> int | None:

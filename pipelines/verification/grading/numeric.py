@@ -282,7 +282,8 @@ def without_parts(text: str, expected: str) -> str:
     head, _, behind = _RE.breakdown.sub("\n", text, count=1).partition("\n")
     numbers = [in_digits(word) for word in re.findall(r"\w+", behind)]
     counts = [int(number) for number in numbers if number.isdecimal() and len(number) < 10]
-    return head if len(counts) > 1 and str(sum(counts)) == expected else text
+    sums = {sum(counts), sum(counts) + len(re.findall(r"\ban?\b", behind))} if counts else set()
+    return head if len(numbers) > 1 and expected in map(str, sums) else text
 
 
 def none_as_zero(text: str, expected: str) -> str:
@@ -307,6 +308,7 @@ def units_of(question: str) -> frozenset[Unit]:
     """The units that a question names, the longest spelling first: "square metres" name no metre."""
     names = re.compile(rf"(?<![^\W\d])(?:(?i:{_IN_ANY_CASE})|{_CASED})(?![^\W\d])")  # here: it takes long to compile
     units = {UNITS.get(match[0]) or UNITS[match[0].casefold()] for match in names.finditer(question)}
+    units |= {UNITS[name] for name in _RE.in_unit.findall(question)}
     degrees = {UNITS["°"]}
     return frozenset(units | degrees if _RE.angle.search(question) else units - degrees)
 

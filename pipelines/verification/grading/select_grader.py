@@ -18,7 +18,7 @@ from darkroom.pipelines.records.samples import details_of, own_question, right_a
 from darkroom.pipelines.verification.grading.answer_text import bare
 from darkroom.pipelines.verification.grading.boxes import LEAST_OVERLAP, read_box
 from darkroom.pipelines.verification.grading.choices import with_choices
-from darkroom.pipelines.verification.grading.dates import infinity, same_date
+from darkroom.pipelines.verification.grading.dates import infinity, is_hour, same_date
 from darkroom.pipelines.verification.grading.lists import elements, solutions
 from darkroom.pipelines.verification.grading.maths import as_rows, read_expression
 from darkroom.pipelines.verification.grading.number_words import as_english, is_foreign
@@ -60,14 +60,17 @@ def _found(sample: Sample, answer: str, tolerance: float, unit: str) -> Grader:
         return Grader("box", LEAST_OVERLAP)
     if infinity(answer) is not None and not _is_read(sample):
         return Grader("number")
-    if same_date(answer, answer):
+    if same_date(answer, answer) or is_hour(answer, sample.question):
         return Grader("text")  # "4 June" are no four things
+    if _RE.half_open.match(answer):
+        return Grader("maths")
     if is_to_the_letter(answer, sample.question) or is_formula(answer, sample.question):
         return Grader("text")
     quantity, plain = read_quantity(answer), as_number(as_english(answer, sample.question))
     if quantity is None and (plain_quantity := read_quantity(plain)) is not None:
         is_part = "/" in plain and _RE.part.search(sample.question) is not None
-        quantity = plain_quantity if plain_quantity.unit or is_foreign(sample.question) or is_part else None
+        is_cjk = plain.isdigit() and not answer.isascii()
+        quantity = plain_quantity if plain_quantity.unit or is_foreign(sample.question) or is_part or is_cjk else None
     if quantity is not None and not (quantity.noun and _RE.house.match(answer)):
         own = quantity.unit.names[0] if quantity.unit in units_of(sample.question) else ""
         return Grader("number", tolerance, unit or own)

@@ -28,9 +28,9 @@ MAX_CHARS, MAX_WORDS, MAX_CORES = 240, 40, 24
 _DATA = read_words(__file__)
 _RE = Patterns(_DATA)
 OFFERS = _RE.offers
-_SUBJECT, _VERB, _JOINT, _BEHIND, _CONTRACTED, _NO_HEAD, _DO, _ASKS_FOR_SUBJECT, _ASKS = (
+_SUBJECT, _VERB, _JOINT, _BEHIND, _CONTRACTED, _NO_HEAD, _DO, _ASKS_FOR_SUBJECT, _ASKS, _SKIPPED = (
     frozenset(_DATA[name])
-    for name in ("subject", "verb", "joint", "behind", "contracted", "no_head", "do", "asks_for_subject", "asks")
+    for name in ("subject", "verb", "joint", "behind", "contracted", "no_head", "do", "asks_for_subject", "asks", "skipped")
 )
 _ARTICLES, _PREPOSITIONS, _ADVERBS, _LABELS = (
     frozenset(_DATA[name]) for name in ("articles", "prepositions", "adverbs", "labels")
@@ -111,9 +111,9 @@ def _question(question: str) -> _Question:
         for word in takewhile(lambda word: word.casefold() not in _NO_HEAD, match[1].split())
     ]
     heads = [*(head for head in heads if stem(head) not in offered), *shared]
-    heads += _RE.of_property.findall(question.casefold())
+    heads += _RE.of_property.findall(question.casefold()) + _RE.property.findall(question.casefold())
     leads = [lead for word in words for lead in _BEFORE.get(word, ())]
-    leads += [word for word in words if word in _PREPOSITIONS]
+    leads += [word for word in words if word in _PREPOSITIONS | _SKIPPED]
     nouns = [word for word in words if not _is_bent(word)]
     kin = [relative for word in words for relative in _KIN.get(word, ())]
     than = words.index("than") if "than" in words else len(words)
@@ -130,7 +130,7 @@ def _alternatives(question: str) -> tuple[set[str], set[str]]:
     of them have ("one"). Where they begin and end is guessed, rather too early and too late."""
     before, joint, behind = question.casefold().rpartition(" or ")
     *firsts, last = map(_words, _RE.apart.split(before))
-    right = _words(_RE.apart.split(behind)[0])
+    right = [*dropwhile(_SKIPPED.__contains__, _words(_RE.apart.split(behind)[0]))]
     if not joint or not right or not last:
         return set(), set()
     if not firsts or not _ASKS.isdisjoint(last):
@@ -149,7 +149,7 @@ def _end_like(right: Sequence[str], words: Sequence[str]) -> list[str]:
     """The end of ``words`` that is an alternative to ``right``: "the left" of "Is the left or the right door open?"."""
     end = list(words[-len(right) :])
     starts = [n for n, word in enumerate(end) if word == right[0] or (word.endswith("ing") and right[0].endswith("ing"))]
-    starts += [n + 1 for n, word in enumerate(end[:-1]) if word in _VERB]
+    starts += [n + 1 for n, word in enumerate(end[:-1]) if word in _VERB | _SKIPPED]
     return end[max(starts, default=0) :]
 
 
@@ -243,17 +243,18 @@ def _closes(last: str, after: Sequence[str], sentence: _Question) -> bool:
         if not all(word in joint or stem(word) in sentence.stems | sentence.offered for word in after[than + 1 :]):
             return False
         after = after[:than]
-    if after[-1] in ("a", "an") or not all(word in joint or stem(word) in sentence.stems for word in after):
+    if after[-1] == "a" or not all(word in joint or stem(word) in sentence.stems for word in after):
         return False
     if after[0] in _BEHIND:
         return len(after) > 1
     if stem(after[0]) in sentence.subject_verbs:
         return True
-    if any(character.isdigit() for word in after for character in word):
+    has_digit = any(map(str.isdigit, last))
+    if has_digit and any(character.isdigit() for word in after for character in word):
         return False
     is_noun = stem(after[0]) in sentence.heads or (sentence.is_foreign and stem(after[0]) in sentence.stems)
     counts_others = bool(sentence.heads) and len(after) == 1 and stem(after[0]) in map(stem, sentence.nouns)
-    return is_noun or last in _UNITS or (any(character.isdigit() for character in last) and not counts_others)
+    return is_noun or last in _UNITS or (has_digit and not counts_others)
 
 
 _YES_NO = read_words(__file__, "polarity")
@@ -272,10 +273,12 @@ def same_polarity(answer: str, expected: str, *, question: str) -> bool | None:
     if not (words := _RE.word_or_mark.findall(bare(answer).casefold().replace("’", "'"))):
         return False
     polarity = _POLARITY.get(words[0])
-    if polarity is not None and (len(words) == 1 or words[1] in _MARKS | _REASONS):
+    if polarity is not None and (len(words) == 1 or words[1] in _MARKS | _REASONS | _PRONOUNS):
         return polarity is is_yes and _agrees(words[1:], is_yes, question)
     rest = [word for word in words if word not in _MARKS]
-    return {*_content(question)} <= {stem(word) for word in rest} and _says(rest, is_yes, question)
+    content = _content(question)
+    content = content[1:] or content if words[0] in _PRONOUNS - {"there", "this", "that", "one"} else content
+    return {*content} <= {stem(word) for word in rest} and _says(rest, is_yes, question)
 
 
 def _says(words: list[str], is_yes: bool, question: str) -> bool:

@@ -83,7 +83,7 @@ def is_formula(answer: str, question: str) -> bool:
 
 def _formula(text: str) -> str:
     """``$\\mathrm{SO_4^{2-}}$``, ``SO₄²⁻`` and ``sulphate (SO₄²⁻)`` as ``SO42-``."""
-    return _RE.in_tex.sub("", _RE.named_formula.sub(r"\1", text).translate(_LOWERED))
+    return _RE.in_tex.sub("", _RE.named_formula.sub(r"\1\2", text).translate(_LOWERED))
 
 
 def _is_within_cjk(text: str, expected: str, question: str) -> bool:
