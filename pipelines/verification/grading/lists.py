@@ -129,7 +129,7 @@ def _tight(text: str) -> str:
     return inner.replace(";", ",") if inner[:1] in ("(", "[") else inner or "-"
 
 
-def paired(parts: Sequence[str], expected_parts: Sequence[str], same: Callable[[str, str], bool]) -> bool:
+def paired(parts: Sequence[str], expected_parts: Sequence[str], same: Callable[[str, str], bool | None]) -> bool:
     """Return whether each element finds one of its own; the first that fits is taken."""
     remaining = list(expected_parts)
     for part in parts:

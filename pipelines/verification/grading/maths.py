@@ -11,7 +11,6 @@ y = -4``, and the words in which expressions are written (``equations.toml``).
 
 import re
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 
 from darkroom.pipelines.verification.grading.answer_text import levels
@@ -211,10 +210,6 @@ def same_form_of(answer: str, expected: str) -> bool | None:
         return None
     if (point := _RE.point.match(answer.strip(" $"))) and ord(point[1]) + 1 == ord(point[3]):  # x = 1, y = -4
         return _same(f"({point[2]}, {point[4]})", expected)
-    if len(parts := expected.split(" ∪ ")) > 1 and all(map(_interval, parts)):
-        parts_of_answer = answer.split(" ∪ ")
-        pairs = zip(*(sorted(several, key=_upper) for several in (parts_of_answer, parts)), strict=False)
-        return len(parts_of_answer) == len(parts) and all(same_form_of(*pair) for pair in pairs)
     if (expected_ends := _interval(expected)) is not None:
         interval = _interval(answer)
         # two numbers in round brackets may be a point as well: that is compared elsewhere
@@ -278,13 +273,6 @@ def _interval(text: str) -> Interval | None:
     if match := _RE.interval.match(plain):
         return _end(match[2]), match[1] == "[", _end(match[3]), match[4] == "]"
     return None
-
-
-def _upper(text: str) -> tuple[bool, Fraction]:
-    """For an order of intervals: that of their upper ends."""
-    interval = _interval(text)
-    quantity = read_quantity(interval[2]) if interval else None
-    return quantity is None, quantity.value if quantity else Fraction(0)
 
 
 def _half(sign: str, end: str) -> Interval:

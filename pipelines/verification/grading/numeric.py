@@ -282,8 +282,9 @@ def without_parts(text: str, expected: str) -> str:
     head, _, behind = _RE.breakdown.sub("\n", text, count=1).partition("\n")
     numbers = [in_digits(word) for word in re.findall(r"\w+", behind)]
     counts = [int(number) for number in numbers if number.isdecimal() and len(number) < 10]
-    sums = {sum(counts), sum(counts) + len(re.findall(r"\ban?\b", behind))} if counts else set()
-    return head if len(numbers) > 1 and expected in map(str, sums) else text
+    single = [1] * len(re.findall(r"\ban?\b", behind))  # "two men and a woman"
+    sums = {str(sum(several)) for several in (counts, counts + single) if len(several) > 1}
+    return head if expected in sums else text
 
 
 def none_as_zero(text: str, expected: str) -> str:

@@ -28,9 +28,9 @@ MAX_CHARS, MAX_WORDS, MAX_CORES = 240, 40, 24
 _DATA = read_words(__file__)
 _RE = Patterns(_DATA)
 OFFERS = _RE.offers
-_SUBJECT, _VERB, _JOINT, _BEHIND, _CONTRACTED, _NO_HEAD, _DO, _ASKS_FOR_SUBJECT, _ASKS, _SKIPPED = (
+_SUBJECT, _VERB, _JOINT, _BEHIND, _CONTRACTED, _NO_HEAD, _DO, _ASKS_FOR_SUBJECT, _ASKS = (
     frozenset(_DATA[name])
-    for name in ("subject", "verb", "joint", "behind", "contracted", "no_head", "do", "asks_for_subject", "asks", "skipped")
+    for name in ("subject", "verb", "joint", "behind", "contracted", "no_head", "do", "asks_for_subject", "asks")
 )
 _ARTICLES, _PREPOSITIONS, _ADVERBS, _LABELS = (
     frozenset(_DATA[name]) for name in ("articles", "prepositions", "adverbs", "labels")
@@ -61,7 +61,8 @@ def cores(answer: str, question: str, *, with_reason: bool = True) -> Iterator[s
     yield from list(texts)[:MAX_CORES]
     if not with_reason or len(text) > MAX_CHARS:
         return
-    if (other := _RE.other.match(text)) and {*map(stem, _words(other[2]))} <= _question(question).offered | _ARTICLES:
+    offered = _question(question).offered - {*map(stem, _words(text.partition(",")[0]))}
+    if (other := _RE.other.match(text)) and offered | _ARTICLES >= {*map(stem, _words(other[2]))}:
         text = other[1]  # "closed, not open"
         yield from cores(text, question, with_reason=False)
     ground = _RE.measured.match(text) or _RE.ground.search(text, 1)
@@ -113,7 +114,7 @@ def _question(question: str) -> _Question:
     heads = [*(head for head in heads if stem(head) not in offered), *shared]
     heads += _RE.of_property.findall(question.casefold()) + _RE.property.findall(question.casefold())
     leads = [lead for word in words for lead in _BEFORE.get(word, ())]
-    leads += [word for word in words if word in _PREPOSITIONS | _SKIPPED]
+    leads += [word for word in words if word in _PREPOSITIONS]
     nouns = [word for word in words if not _is_bent(word)]
     kin = [relative for word in words for relative in _KIN.get(word, ())]
     than = words.index("than") if "than" in words else len(words)
@@ -130,7 +131,7 @@ def _alternatives(question: str) -> tuple[set[str], set[str]]:
     of them have ("one"). Where they begin and end is guessed, rather too early and too late."""
     before, joint, behind = question.casefold().rpartition(" or ")
     *firsts, last = map(_words, _RE.apart.split(before))
-    right = [*dropwhile(_SKIPPED.__contains__, _words(_RE.apart.split(behind)[0]))]
+    right = [*dropwhile((_ARTICLES | _PREPOSITIONS).__contains__, _words(_RE.apart.split(behind)[0]))]
     if not joint or not right or not last:
         return set(), set()
     if not firsts or not _ASKS.isdisjoint(last):
@@ -149,7 +150,7 @@ def _end_like(right: Sequence[str], words: Sequence[str]) -> list[str]:
     """The end of ``words`` that is an alternative to ``right``: "the left" of "Is the left or the right door open?"."""
     end = list(words[-len(right) :])
     starts = [n for n, word in enumerate(end) if word == right[0] or (word.endswith("ing") and right[0].endswith("ing"))]
-    starts += [n + 1 for n, word in enumerate(end[:-1]) if word in _VERB | _SKIPPED]
+    starts += [n + 1 for n, word in enumerate(end[:-1]) if word in _VERB | _ARTICLES | _PREPOSITIONS]
     return end[max(starts, default=0) :]
 
 
