@@ -31,7 +31,7 @@ MAX_TEXT_WORDS, MAX_ELEMENT_WORDS, SENTENCE_WORDS = 10, 3, 5
 _DATA = read_words(__file__)
 _RE = Patterns(_DATA)
 _ORDER = re.compile(any_of(_DATA["order"]), re.IGNORECASE)
-_WRITTEN_AS_MATHS = re.compile(r"\\[a-zA-Z]+|[\^√π∞≤≥≠²³×·÷∅ℝℤℕℚ∪±]|\A\{\}\Z")
+_WRITTEN_AS_MATHS = re.compile(r"\\[a-zA-Z]+|[\^√π∞≤≥≠²³×·÷∅ℝℤℕℚ∪±]|\A\{\}\Z|\b[a-z] ?[<>]|\d ?[<>] ?[a-z]\b")
 _SEQUENCE = re.compile(r"\A\[.*\]\Z", re.DOTALL)
 _TUPLE = re.compile(r"\A[(\[][^()\[\]]*[)\]]\Z")
 
