@@ -71,6 +71,11 @@ def turning_words(text: str) -> Counter[str]:
     return Counter(_TURNS.findall(_folded(text)))
 
 
+def open_words(text: str) -> Counter[str]:
+    """The words that hedge or deny."""
+    return hedging_words(text) | turning_words(text)
+
+
 _QUOTED = re.compile(r"""'[^'\n]{1,60}'|"[^"\n]{1,60}\"""")
 
 

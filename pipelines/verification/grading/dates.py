@@ -140,11 +140,6 @@ def _clock(hour: int, minute: int, second: int, match: re.Match[str]) -> time | 
     return time(hour, minute, second)
 
 
-def is_hour(text: str, question: str) -> bool:
-    """Return whether a question about a time has the answer "6 pm", which are no picometres."""
-    return _RE.time_of_day.search(question) is not None and text[-1:] in ("m", ".") and _time(text) is not None
-
-
 def infinity(text: str) -> int | None:
     """Return 1 for infinity, -1 for minus infinity; None for anything else."""
     if (match := _RE.infinite.match(text) if len(text) <= MAX_CHARS else None) is None:

@@ -18,7 +18,7 @@ from functools import lru_cache
 from itertools import dropwhile, product, takewhile
 
 from darkroom.pipelines.records.answers import compatible
-from darkroom.pipelines.verification.grading.answer_text import bare, hedging_words, turning_words
+from darkroom.pipelines.verification.grading.answer_text import bare, hedging_words, open_words, turning_words
 from darkroom.pipelines.verification.grading.number_words import SUBJECTS, VERBS, in_digits, is_foreign
 from darkroom.pipelines.verification.grading.numeric import OTHER_WORDS, UNITS
 from darkroom.pipelines.verification.grading.word_lists import Patterns, read_words
@@ -66,7 +66,7 @@ def cores(answer: str, question: str, *, with_reason: bool = True) -> Iterator[s
         text = other[1]  # "closed, not open"
         yield from cores(text, question, with_reason=False)
     ground = _RE.measured.match(text) or _RE.ground.search(text, 1)
-    if ground and not (hedging_words(text) | turning_words(text)):
+    if ground and not open_words(text):
         yield from cores(text[: ground.end(1) if ground.re is _RE.measured else ground.start()], question)
 
 
@@ -102,7 +102,7 @@ def _question(question: str) -> _Question:
     offered, shared = _alternatives(question)
     if len(question) > 4 * MAX_CHARS or (OFFERS.search(question) and not offered):
         return _Question()
-    words = [word for word in _words(question) if not (hedging_words(word) or turning_words(word))]
+    words = [word for word in _words(question) if not open_words(word)]
     words = [word for word in words if stem(word) not in offered]
     does = not _DO.isdisjoint(words)
     verbs = [word for word in words if _is_bent(word) or does]
@@ -134,13 +134,11 @@ def _alternatives(question: str) -> tuple[set[str], set[str]]:
     right = [*dropwhile((_ARTICLES | _PREPOSITIONS).__contains__, _words(_RE.apart.split(behind)[0]))]
     if not joint or not right or not last:
         return set(), set()
-    if not firsts or not _ASKS.isdisjoint(last):
+    if firsts and _ASKS.isdisjoint(last):
+        firsts[:1] = [_end_like(right, firsts[0])] if _ASKS.isdisjoint(firsts[0]) else []
+    else:
         firsts, last = [], _end_like(right, last)
         right = right[: max(len(last), 1)]
-    elif _ASKS.isdisjoint(firsts[0]):
-        firsts[0] = _end_like(right, firsts[0])
-    else:
-        firsts = firsts[1:]
     several = [{*map(stem, words)} - _ARTICLES for words in (*filter(None, firsts), last, right)]
     shared = set.intersection(*several)
     return set.union(*several) - shared, shared
@@ -149,7 +147,9 @@ def _alternatives(question: str) -> tuple[set[str], set[str]]:
 def _end_like(right: Sequence[str], words: Sequence[str]) -> list[str]:
     """The end of ``words`` that is an alternative to ``right``: "the left" of "Is the left or the right door open?"."""
     end = list(words[-len(right) :])
-    starts = [n for n, word in enumerate(end) if word == right[0] or (word.endswith("ing") and right[0].endswith("ing"))]
+    starts = [
+        n for n, word in enumerate(end) if word == right[0] or (word.endswith("ing") and right[0].endswith("ing"))
+    ]
     starts += [n + 1 for n, word in enumerate(end[:-1]) if word in _VERB | _ARTICLES | _PREPOSITIONS]
     return end[max(starts, default=0) :]
 
