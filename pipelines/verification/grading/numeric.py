@@ -364,9 +364,8 @@ def _unit(of: Quantity, beside: Quantity, question: str) -> Unit | None:
 def _may_be_said(of: Quantity, beside: Quantity, question: str) -> bool:
     if not of.noun or of.noun == beside.noun or (of.noun in _PEOPLE and _RE.population.search(question)):
         return True
-    if is_foreign(question) and set(of.noun.split()) <= set(_RE.words.findall(question.casefold())):
-        return True
-    return any(of.noun in _singular_too(match[1]) for match in _RE.counted.finditer(question))
+    is_of_question = is_foreign(question) and {*of.noun.split()} <= {*_RE.words.findall(question.casefold())}
+    return is_of_question or any(of.noun in _singular_too(match[1]) for match in _RE.counted.finditer(question))
 
 
 def _singular_too(phrase: str) -> set[str]:

@@ -2,14 +2,13 @@
 
     list(cores("The car is red.", "What colour is the car?"))     # ["The car is red", "red"]
 
-Around the answer may stand only words of the question and words that say nothing of their own (``sentences.toml``);
-before it a subject and a verb, behind it a verb or a preposition. A denial, a hedge, a number or a name that the
-question does not hold stays part of the core, so that no rule finds it right. Where the question itself offers
-alternatives ("a cat or a dog"), the words in which they differ count only behind "than" and ", not".
+Around the answer may stand only words of the question and neutral words (``sentences.toml``): before it a subject and
+a verb, behind it a verb or a preposition. A denial, a hedge, a number or a name that the question lacks stays part of
+the core, so that no rule finds it right. Words in which alternatives differ that the question offers ("a cat or a dog")
+count only behind "than" and ", not".
 
-Yes and no (``polarity.toml``) may stand alone or in a sentence: "No, there is no person in it." to "Is there a person
-in the image?". Around them may stand the question's words and words that say nothing of their own, with one denial if
-the answer is no and none if it is yes: "No, the door is open" says two things and is neither.
+Yes and no (``polarity.toml``) stand alone or in a sentence of such words, "No, there is no person in it.", with one
+denial if the answer is no and none if it is yes: "No, the door is open" says two things and is neither.
 """
 
 from collections.abc import Iterator, Sequence
@@ -147,9 +146,7 @@ def _alternatives(question: str) -> tuple[set[str], set[str]]:
 def _end_like(right: Sequence[str], words: Sequence[str]) -> list[str]:
     """The end of ``words`` that is an alternative to ``right``: "the left" of "Is the left or the right door open?"."""
     end = list(words[-len(right) :])
-    starts = [
-        n for n, word in enumerate(end) if word == right[0] or (word.endswith("ing") and right[0].endswith("ing"))
-    ]
+    starts = [n for n, word in enumerate(end) if word == right[0] or word[-3:] == right[0][-3:] == "ing"]
     starts += [n + 1 for n, word in enumerate(end[:-1]) if word in _VERB | _ARTICLES | _PREPOSITIONS]
     return end[max(starts, default=0) :]
 
@@ -260,7 +257,7 @@ def _closes(last: str, after: Sequence[str], sentence: _Question) -> bool:
 
 _YES_NO = read_words(__file__, "polarity")
 _POLARITY = dict.fromkeys(_YES_NO["yes"], True) | dict.fromkeys(_YES_NO["no"], False)
-_AUXILIARIES = frozenset(_YES_NO["auxiliary"])
+_NEUTRAL = FILLERS.union(_YES_NO["auxiliary"]).difference(_YES_NO["telling"])
 _REASONS, _PRONOUNS = frozenset(_YES_NO["reasons"]), frozenset(_YES_NO["pronouns"])
 _MARKS = frozenset(",.;!:-")
 _MIN_CONTENT = 3
@@ -277,17 +274,11 @@ def same_polarity(answer: str, expected: str, *, question: str) -> bool | None:
     if polarity is not None and (len(words) == 1 or words[1] in _MARKS | _REASONS | _PRONOUNS):
         return polarity is is_yes and _agrees(words[1:], is_yes, question)
     rest = [word for word in words if word not in _MARKS]
-    content = _content(question)
+    content, stems = _content(question), _question(question).stems
     content = content[1:] or content if words[0] in _PRONOUNS - {"there", "this", "that", "one"} else content
-    return {*content} <= {stem(word) for word in rest} and _says(rest, is_yes, question)
-
-
-def _says(words: list[str], is_yes: bool, question: str) -> bool:
-    n_denials = sum(turning_words(" ".join(words)).values())
-    stems = _question(question).stems
-    neutral_words = FILLERS | _AUXILIARIES
-    is_neutral = words[0] not in _POLARITY and all(word in neutral_words or stem(word) in stems for word in words)
-    return is_neutral and n_denials == (0 if is_yes else 1)
+    says_it = {*content} <= {*map(stem, rest)} and rest[0] not in _POLARITY
+    is_neutral = says_it and all(word in _NEUTRAL or stem(word) in stems for word in rest)
+    return is_neutral and sum(turning_words(" ".join(rest)).values()) == (0 if is_yes else 1)
 
 
 def _agrees(words: list[str], is_yes: bool, question: str) -> bool:
@@ -304,7 +295,7 @@ def _agrees(words: list[str], is_yes: bool, question: str) -> bool:
         return False
     says_it = clause[:1] and clause[0] in _PRONOUNS and stems.issuperset(content[1:] or content)
     repeats = says_it or stems.issuperset(content)
-    known = FILLERS | _AUXILIARIES | _MARKS | _question(question).stems
+    known = _NEUTRAL | _MARKS | _question(question).stems
     if repeats or all(word in known or stem(word) in known or turning_words(word) for word in clause):
         return n_denials == (0 if is_yes or not clause else 1)
     if is_yes and ("there" in question or clause[0] in _PRONOUNS - {"there"} or turning_words(" ".join(sentence))):
@@ -315,4 +306,4 @@ def _agrees(words: list[str], is_yes: bool, question: str) -> bool:
 def _content(question: str) -> list[str]:
     """The stems that a sentence which answers the question repeats."""
     words = [word for word in _RE.word_or_mark.findall(question.casefold()) if len(word) >= _MIN_CONTENT]
-    return [stem(word) for word in words if word not in FILLERS and word not in _AUXILIARIES] or [""]
+    return [stem(word) for word in words if word not in _NEUTRAL] or [""]
