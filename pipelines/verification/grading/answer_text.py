@@ -1,11 +1,10 @@
 r"""An answer's text before any rule reads it: its wrapping removed, its hedges counted, its invisible characters found.
 
 Wrapping stands around an answer and does not belong to it: "The answer is", ``\boxed{}``, ``$``, ``**``, quotes. Hedges
-leave an answer open, turning words deny it; both are counted and compared with those of the expected answer. Invisible
-are zero-width letters, marks of direction, tags, lone surrogates, private letters: an answer that holds one which the
-expected answer does not hold is rejected, never cleaned. Spellings that are *compatible* (fullwidth digits,
-mathematical letters) are visible and the same by decision; letters of another script that only look alike are other
-letters.
+leave an answer open, turning words deny it; both are compared with those of the expected answer. An answer with
+invisible characters (zero-width letters, marks of direction, tags, lone surrogates, private letters) that the expected
+one lacks is rejected, never cleaned. *Compatible* spellings (fullwidth digits, mathematical letters) are the same by
+decision; letters of another script that only look alike are other letters.
 """
 
 import re

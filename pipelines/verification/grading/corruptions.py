@@ -1,7 +1,5 @@
 """Corrupted answers, and whether a grader tells a sample's own answer from them.
 
-    for corruption in corruptions(sample, grader):
-        print(corruption.kind, corruption.text)
     measured = measure_discrimination(sample, grader_of(sample))
     measured.holds      # False: .accepted are wrong answers that passed, .refused right ones that did not
 
@@ -9,8 +7,7 @@ For every kind of answer there are texts that look like it and are wrong: a digi
 a box moved, grown, turned inside out; every kind is also denied, hedged, doubled, drowned and disguised. They are
 deterministic. A text that is right after all (a digit changed within the tolerance) is not among them.
 
-A row whose grader cannot tell is worth no rollout. A ``judged`` grader is tried without its judge: no judge is asked
-about what it accepts then.
+A row whose grader cannot tell is worth no rollout. A ``judged`` grader is tried without its judge.
 """
 
 import re
@@ -223,10 +220,8 @@ def choices(sample: Sample) -> Iterator[Corruption]:
         yield Corruption("two choices", f"{right}{letter}")
         yield Corruption("letter and text disagree", f"{right}. {split[letter]}")
     if others:
-        for joint in (", ", " ", " and ", "\n", "/"):
-            yield Corruption("every choice", joint.join(split))
-            yield Corruption("every choice", joint.join(split.values()))
-        yield Corruption("every choice", "\n".join(sample.choices))
+        several = [joint.join(each) for joint in (", ", " ", " and ", "\n", "/") for each in (split, split.values())]
+        yield from (Corruption("every choice", text) for text in (*several, "\n".join(sample.choices)))
     yield Corruption("no choice", "Z" if "Z" not in split else "Q")
 
 

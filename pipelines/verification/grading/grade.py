@@ -5,12 +5,12 @@ one whose answer is a number, by numbers; an expression, by math-verify; ANLS is
 ``truth.details`` may hold ``{"tolerance": 0.05}``, relative.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import Literal
 
-from darkroom.pipelines.records import Grader, GraderKind, Sample
+from darkroom.pipelines.records import Grader, Sample
 from darkroom.pipelines.records.answers import letters_of, matches
 from darkroom.pipelines.records.samples import details_of, own_question, right_answers
 from darkroom.pipelines.verification.grading import maths, numeric, text_match
@@ -49,8 +49,6 @@ def refused(answer: str, sample: Sample, why: str) -> Grade:
     return graded(False, "none", answer, sample, how=why)
 
 
-Rule = Callable[[str, Sample, Grader], Grade]
-
 MAX_ANSWER_CHARS = 4000
 """Not even an answer to a question whose own answer is long is longer."""
 
@@ -87,14 +85,9 @@ def by_value(bare_answer: str, expected: str, answer: str, sample: Sample, *, to
     return graded(compared[0], "maths", answer, sample, how=compared[1])
 
 
-def _choice(answer: str, sample: Sample, _: Grader) -> Grade:
-    return by_choice(answer, sample) if sample.choices else refused(answer, sample, "the question has no choices")
-
-
 def _number(answer: str, sample: Sample, grader: Grader) -> Grade:
-    expected = numeric.as_number(
-        numeric.with_unit(numeric.as_number(as_english(bare(sample.answer), sample.question)), grader.unit)
-    )
+    number = numeric.as_number(as_english(bare(sample.answer), sample.question))
+    expected = numeric.as_number(numeric.with_unit(number, grader.unit))
     if numeric.read_quantity(expected) is None:
         return _reading(answer, sample)
     unquoted = numeric.none_as_zero(without_quotes_of(sample.question, answer), expected)
@@ -128,7 +121,7 @@ def _reading(answer: str, sample: Sample) -> Grade:
     return graded(any(verdicts), "numeric", answer, sample)
 
 
-def _maths(answer: str, sample: Sample, _: Grader) -> Grade:
+def _maths(answer: str, sample: Sample) -> Grade:
     expected = bare(sample.answer)
     wrong = graded(False, "maths", answer, sample)
     if open_words(maths.in_symbols(answer)) - open_words(maths.in_symbols(expected)):
@@ -171,11 +164,10 @@ def _solved(answer: str, expected: str, sample: Sample) -> Grade | None:
     expected_values = solutions(expected) or both_signs([expected] if "±" in expected or r"\pm" in expected else ())
     if len(expected_values) < 2:
         return None
+    is_value = partial(_is_value, sample=sample)
     for core in cores(answer, sample.question):
         values = solutions(core) or both_signs(elements(core.replace(" or ", ", ")) if "=" not in core else ())
-        if variable(core) in ("", variable(expected)) and paired(
-            values, expected_values, lambda value, each: _is_value(value, each, sample)
-        ):
+        if variable(core) in ("", variable(expected)) and paired(values, expected_values, is_value):
             return graded(True, "maths", answer, sample, how="compared as solutions")
     return None
 
@@ -185,19 +177,12 @@ def _is_value(text: str, expected: str, sample: Sample) -> bool:
     return verdict is not None and verdict.right
 
 
-def _text(answer: str, sample: Sample, _: Grader) -> Grade:
+def _text(answer: str, sample: Sample) -> Grade:
     if (polarity := same_polarity(answer, sample.answer, question=sample.question)) is not None:
         return graded(polarity, "exact", answer, sample)
     same = any(text_match.same_text(core, sample.answer, sample.question) for core in cores(answer, sample.question))
-    return graded(
-        same or text_match.same_place(bare(answer), bare(sample.answer), sample.question), "exact", answer, sample
-    )
-
-
-def _list(answer: str, sample: Sample, grader: Grader) -> Grade:
-    question, ordered, tolerance = sample.question, grader.is_ordered, grader.tolerance
-    same = same_list(answer, sample.answer, question=question, is_ordered=ordered, tolerance=tolerance)
-    return graded(same, "list", answer, sample)
+    same = same or text_match.same_place(bare(answer), bare(sample.answer), sample.question)
+    return graded(same, "exact", answer, sample)
 
 
 def _box(answer: str, sample: Sample, grader: Grader) -> Grade:
@@ -206,23 +191,6 @@ def _box(answer: str, sample: Sample, grader: Grader) -> Grade:
     if (overlap := same_box(answer, sample.answer, sample.question)) is None:
         return refused(answer, sample, "not one box in the frame of the expected one")
     return graded(overlap >= least, "box", answer, sample, how=f"IoU {overlap:.3f}", score=round(overlap, 4))
-
-
-def _judged(answer: str, sample: Sample, _: Grader) -> Grade:
-    return graded(
-        text_match.same_words(answer, sample.answer), "judged", answer, sample, how="compared without a judge"
-    )
-
-
-_RULES: dict[GraderKind, Rule] = {
-    "choice": _choice,
-    "number": _number,
-    "text": _text,
-    "list": _list,
-    "maths": _maths,
-    "box": _box,
-    "judged": _judged,
-}
 
 
 READ_CATEGORIES = ("ocr", "text", "document")
@@ -252,7 +220,28 @@ def _by_rule(answer: str, sample: Sample, grader: Grader | None) -> Grade:
     if characters := sorted(hidden(answer) - hidden(sample.answer)):
         names = ", ".join(f"U+{ord(character):04X}" for character in characters[:5])
         return refused(answer, sample, f"unseen characters: {names}")
-    return _RULES[grader.kind](answer, sample, grader)
+    match grader.kind:
+        case "choice" if not sample.choices:
+            return refused(answer, sample, "the question has no choices")
+        case "choice":
+            return by_choice(answer, sample)
+        case "number":
+            return _number(answer, sample, grader)
+        case "text":
+            return _text(answer, sample)
+        case "list":
+            question, is_ordered = sample.question, grader.is_ordered
+            same = same_list(
+                answer, sample.answer, question=question, is_ordered=is_ordered, tolerance=grader.tolerance
+            )
+            return graded(same, "list", answer, sample)
+        case "maths":
+            return _maths(answer, sample)
+        case "box":
+            return _box(answer, sample, grader)
+        case "judged":
+            same = text_match.same_words(answer, sample.answer)
+            return graded(same, "judged", answer, sample, how="compared without a judge")
 
 
 def _by_any_rule(answer: str, sample: Sample) -> Grade:

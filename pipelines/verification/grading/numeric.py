@@ -32,6 +32,8 @@ class Unit:
 
 _DATA = read_words(__file__)
 _RE = Patterns(_DATA)
+EXACT = _RE.exact
+"""A question that wants an exact value, of which a decimal is no other spelling."""
 _MEASURES, _FORMS = rewrites(_DATA["measures"]), rewrites(_DATA["forms"])
 _BY_KIND = read_words(__file__, "quantity").items()
 _SPELLED = {(kind, Fraction(factor)): names for kind, units in _BY_KIND for factor, names in units.items()}
@@ -47,8 +49,7 @@ UNITS = {name: unit for unit in (Unit(*key, tuple(names)) for key, names in _SPE
 MAX_NUMBER_CHARS = 60
 _PLACED = re.compile("(\\d?)\\s?([½¼¾⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])")
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
-_MAX_MEASURES = 3
-_MIN_DIGITS, _MIN_DECIMALS = 3, 2
+_MAX_MEASURES, _MIN_DIGITS, _MIN_DECIMALS = 3, 3, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +81,7 @@ def read_quantity(text: str) -> Quantity | None:
         rest = body[match.end() :] if match else ""
         if match and (number := read(match, rest)) is not None:
             symbol = currency[2].removeprefix("\\").replace(" ", "") if currency else ""
-            quantity = _with_unit(number, rest.strip() if not symbol else f"{rest.strip()}{symbol}")
-            if quantity is not None:
+            if (quantity := _with_unit(number, f"{rest.strip()}{symbol}")) is not None:
                 return quantity
     return _in_parts(body)
 
@@ -189,7 +189,8 @@ def same_number(answer: str, expected: str, *, question: str, tolerance: float =
         return None
     if (factor := _factor(number, expected_number, question)) is None:
         return False
-    return same_quantity(number, expected_number, factor=factor, tolerance=tolerance, is_exact=asks_for_exact(question))
+    is_exact = EXACT.search(question) is not None
+    return same_quantity(number, expected_number, factor=factor, tolerance=tolerance, is_exact=is_exact)
 
 
 SPANS = [re.compile(pattern, re.IGNORECASE) for pattern in _DATA["spans"]]
@@ -297,11 +298,6 @@ def without_about(text: str, expected: str, *, tolerance: float) -> str:
     quantity = read_quantity(expected)
     is_measured = quantity is not None and quantity.n_decimals is not None
     return _RE.about.sub("", text, count=1) if is_measured or tolerance else text
-
-
-def asks_for_exact(question: str) -> bool:
-    """Return whether the question wants an exact value, of which a decimal is no other spelling."""
-    return _RE.exact.search(question) is not None
 
 
 @lru_cache(maxsize=1024)

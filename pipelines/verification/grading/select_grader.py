@@ -69,12 +69,7 @@ def _found(sample: Sample, answer: str, tolerance: float, unit: str) -> Grader:
     if quantity is not None and not (quantity.noun and _RE.house.match(answer)):
         own = quantity.unit.names[0] if quantity.unit in units_of(sample.question) else ""
         return Grader("number", tolerance, unit or own)
-    if (
-        as_rows(answer)
-        or len(solutions(answer)) > 1
-        or _is_point(answer, sample.question)
-        or _RE.half_open.match(answer)
-    ):
+    if as_rows(answer) or len(solutions(answer)) > 1 or _is_point(answer, sample.question):
         return Grader("maths")
     if same_span(answer, answer, question=sample.question) and not _RE.asks_for_maths.search(sample.question):
         return Grader("text")
@@ -116,12 +111,8 @@ def _is_box(sample: Sample, answer: str) -> bool:
 def _is_point(answer: str, question: str) -> bool:
     quantities = [*map(read_quantity, elements(answer))]
     is_plain = all(number is not None and not number.unit and not number.noun for number in quantities)
-    return (
-        len(quantities) > 1
-        and is_plain
-        and _RE.tuple.match(answer) is not None
-        and (answer[0] == "(" or _RE.range.search(question) is not None)
-    )
+    is_tuple = _RE.tuple.match(answer) is not None and (answer[0] == "(" or _RE.range.search(question) is not None)
+    return len(quantities) > 1 and is_plain and is_tuple
 
 
 def _is_list(sample: Sample, answer: str) -> bool:

@@ -26,7 +26,7 @@ MAX_CHARS, MAX_WORDS, MAX_CORES = 240, 40, 24
 
 _DATA = read_words(__file__)
 _RE = Patterns(_DATA)
-OFFERS = _RE.offers
+OFFERS, ACTION = _RE.offers, _RE.action
 _SUBJECT, _VERB, _JOINT, _BEHIND, _CONTRACTED, _NO_HEAD, _DO, _ASKS_FOR_SUBJECT, _ASKS = (
     frozenset(_DATA[name])
     for name in ("subject", "verb", "joint", "behind", "contracted", "no_head", "do", "asks_for_subject", "asks")
@@ -90,11 +90,6 @@ class _Question:
     is_foreign: bool = field(default=False, kw_only=True)
 
 
-def is_action(question: str) -> bool:
-    """Return whether the question asks what a person does."""
-    return _RE.action.search(question) is not None
-
-
 @lru_cache(maxsize=1024)
 def _question(question: str) -> _Question:
     """Stems of a question, those apart in which its alternatives differ."""
@@ -109,11 +104,10 @@ def _question(question: str) -> _Question:
         _plain(word)
         for match in _RE.head.finditer(question)
         for word in takewhile(lambda word: word.casefold() not in _NO_HEAD, match[1].split())
+        if stem(_plain(word)) not in offered
     ]
-    heads = [*(head for head in heads if stem(head) not in offered), *shared]
-    heads += _RE.of_property.findall(question.casefold()) + _RE.property.findall(question.casefold())
-    leads = [lead for word in words for lead in _BEFORE.get(word, ())]
-    leads += [word for word in words if word in _PREPOSITIONS]
+    heads += [*shared, *_RE.of_property.findall(question.casefold()), *_RE.property.findall(question.casefold())]
+    leads = [*_PREPOSITIONS.intersection(words), *(lead for word in words for lead in _BEFORE.get(word, ()))]
     nouns = [word for word in words if not _is_bent(word)]
     kin = [relative for word in words for relative in _KIN.get(word, ())]
     than = words.index("than") if "than" in words else len(words)
@@ -122,7 +116,9 @@ def _question(question: str) -> _Question:
     leads += ["by"] if subject_verbs else []
     stems = (map(stem, several) for several in ([*words, *kin], verbs, heads))
     parts = (*stems, nouns, leads, beyond, offered, subject_verbs)
-    return _Question(*map(frozenset, parts), is_foreign=is_foreign(question), asks_for_action=is_action(question))
+    return _Question(
+        *map(frozenset, parts), is_foreign=is_foreign(question), asks_for_action=bool(ACTION.search(question))
+    )
 
 
 def _alternatives(question: str) -> tuple[set[str], set[str]]:
@@ -259,8 +255,7 @@ _YES_NO = read_words(__file__, "polarity")
 _POLARITY = dict.fromkeys(_YES_NO["yes"], True) | dict.fromkeys(_YES_NO["no"], False)
 _NEUTRAL = FILLERS.union(_YES_NO["auxiliary"]).difference(_YES_NO["telling"])
 _REASONS, _PRONOUNS = frozenset(_YES_NO["reasons"]), frozenset(_YES_NO["pronouns"])
-_MARKS = frozenset(",.;!:-")
-_MIN_CONTENT = 3
+_MARKS, _MIN_CONTENT = frozenset(",.;!:-"), 3
 
 
 def same_polarity(answer: str, expected: str, *, question: str) -> bool | None:
