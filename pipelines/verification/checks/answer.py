@@ -54,7 +54,7 @@ ANSWER = JudgeQuestion("judge_answer", PROMPT, lambda case: grade(case.trajector
 async def answer_judged(case: Case, judge: Judge) -> CheckResult:
     """The answer is the sample's by its grade or, where no rule could tell, by most votes of a judge."""
     sample, answer = case.sample, case.trajectory.answer
-    if (verdict := grade(answer, sample)).right or sample.choices or verdict.kind == "numeric":
+    if (verdict := grade(answer, sample)).right or sample.choices or verdict.kind in ("numeric", "choice"):
         return _graded(verdict)
     if why := rejection_reason(answer, sample.answer):
         return _graded(verdict, f"; no judge asked: {why}")

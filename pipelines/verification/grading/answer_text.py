@@ -1,11 +1,10 @@
 r"""An answer's text before any rule reads it: its wrapping removed, its hedges counted, its invisible characters found.
 
 Wrapping stands around an answer and does not belong to it: "The answer is", ``\boxed{}``, ``$``, ``**``, quotes. Hedges
-leave an answer open, turning words deny it; both are counted and compared with those of the expected answer. Invisible
-are zero-width letters, marks of direction, tags, lone surrogates, private letters: an answer that holds one which the
-expected answer does not hold is rejected, never cleaned. Spellings that are *compatible* (fullwidth digits,
-mathematical letters) are visible and the same by decision; letters of another script that only look alike are other
-letters.
+leave an answer open, turning words deny it; both are compared with those of the expected answer. An answer with
+invisible characters (zero-width letters, marks of direction, tags, lone surrogates, private letters) that the expected
+one lacks is rejected, never cleaned. *Compatible* spellings (fullwidth digits, mathematical letters) are the same by
+decision; letters of another script that only look alike are other letters.
 """
 
 import re
@@ -23,6 +22,7 @@ MAX_CHARS = 400
 _DATA = read_words(__file__)
 _LEAD = re.compile(_DATA["lead"], re.IGNORECASE)
 _WRAPPED = [re.compile(pattern, re.DOTALL) for pattern in _DATA["wrapped"]]
+_EMPHASIS = re.compile(_DATA["emphasis"])
 _HEDGES = re.compile(rf"\b{any_of(_DATA['hedges'])}\b|\?")
 _TURNS = re.compile(rf"\b{any_of(_DATA['turns'])}\b|n't\b")
 _MAX_LAYERS = 6
@@ -42,7 +42,7 @@ def bare(answer: str) -> str:
 
 
 def _without_one_layer(text: str) -> str:
-    text = _LEAD.sub("", text, count=1).strip()
+    text = _LEAD.sub("", _EMPHASIS.sub(r"\1", text), count=1).strip()
     if text.endswith((".", "。")) and not text.endswith(".."):
         text = text[:-1].rstrip()
     for wrapped in _WRAPPED:
@@ -68,6 +68,11 @@ def hedging_words(text: str) -> Counter[str]:
 def turning_words(text: str) -> Counter[str]:
     """The words that deny, or say that something is wrong."""
     return Counter(_TURNS.findall(_folded(text)))
+
+
+def open_words(text: str) -> Counter[str]:
+    """The words that hedge or deny."""
+    return hedging_words(text) | turning_words(text)
 
 
 _QUOTED = re.compile(r"""'[^'\n]{1,60}'|"[^"\n]{1,60}\"""")

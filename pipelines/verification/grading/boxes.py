@@ -25,9 +25,7 @@ _SPELLED = [re.compile(spelled) for spelled in _DATA["spelled"]]
 _RE = Patterns(_DATA)
 _NAMES = frozenset({"bbox", "bbox_2d", "box", "bounding_box"})
 _CERTAINTY = ("confidence", "score")
-_MAX_CHARS = 400
-_MAX_LABEL = 60
-_FARTHEST = 2.0**53
+_MAX_CHARS, _MAX_LABEL, _FARTHEST = 400, 60, 2.0**53
 
 
 def same_box(answer: str, expected: str, question: str = "") -> float | None:

@@ -1,13 +1,14 @@
 """The choice that an answer names: by its letter, its text, its value, or letter and text that agree. ``B``, ``(B)
 cat``, ``B - cat``, ``cat (B)``, ``{"answer": "B"}``, ``I choose B.``, ``It is a cat.``, ``four`` where a choice is
-``4``. An answer that names two choices names none."""
+``4``. An answer that names two choices names none. Choices may stand in the question: "(A) bus (B) tram"."""
 
-import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from darkroom.pipelines.records.answers import letter_of, split_choice
-from darkroom.pipelines.verification.grading.answer_text import bare, hedging_words, turning_words
-from darkroom.pipelines.verification.grading.lists import elements
+from darkroom.pipelines.records import Sample
+from darkroom.pipelines.records.answers import letter_of, letters_of, split_choice
+from darkroom.pipelines.verification.grading.answer_text import bare, open_words
+from darkroom.pipelines.verification.grading.lists import elements, tight
 from darkroom.pipelines.verification.grading.maths import same_spelling
 from darkroom.pipelines.verification.grading.numeric import as_number, same_number
 from darkroom.pipelines.verification.grading.sentences import FILLERS, OFFERS, cores, same_polarity, stem
@@ -19,6 +20,19 @@ _DIRECTING = frozenset(["side", "hand", "towards"])
 _MAX_CHARS, _MIN_REASON = 400, 3
 
 
+def with_choices(sample: Sample) -> Sample:
+    """The sample with the choices that stand in its question, if its answer is of them; else as it is."""
+    marks = [] if sample.choices else [*_RE.option.finditer(sample.question)]
+    names = "".join(mark[mark.lastindex or 0].upper() for mark in marks)
+    marks, names = marks[max(names.rfind("A"), 0) :], names[max(names.rfind("A"), 0) :]
+    ends = [*(mark.start() for mark in marks[1:]), None]
+    lines = (sample.question[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=False))
+    texts = [_RE.option_end.sub("", line).strip(" ,;.?") for line in lines]
+    choices = tuple(map("{}. {}".format, names, texts))
+    is_one = len(names) > 1 and "ABCDEFGHIJ".startswith(names) and all(texts) and letters_of(sample.answer, choices)
+    return replace(sample, question=sample.question[: marks[0].start()], choices=choices) if is_one else sample
+
+
 def chosen_letter(answer: str, choices: Sequence[str], question: str = "") -> str | None:
     """The letter of the one choice that ``answer`` names; None if it names none or more than one."""
     answer = answer.replace("most likely ", "") if "most likely" in question else answer
@@ -27,6 +41,9 @@ def chosen_letter(answer: str, choices: Sequence[str], question: str = "") -> st
         return whole
     found = (_letter(core, choices, question) for core in cores(answer, question, with_reason=False))
     letters = set(filter(None, found)) or _distinguished(bare(answer), choices, question)
+    if not letters and (both := _RE.behind.match(bare(answer))):  # "The car is red (A)"
+        letter = chosen_letter(both["words"], choices, question)
+        return letter if letter == both["letter"].upper() else None
     if not letters and len(parts := _RE.conclusion.split(bare(answer))) > 1:
         return _concluded(parts[-1], parts[:-1], choices, question)
     if not letters and len(parts := _RE.ground.split(bare(answer), maxsplit=1)) > 1:
@@ -46,7 +63,7 @@ def chosen_letters(answer: str, choices: Sequence[str], question: str) -> Iterat
 def _distinguished(answer: str, choices: Sequence[str], question: str) -> set[str]:
     """The letter of "It is on the left" where the choices are sentences that differ in "left" and "right" alone. What
     the choices have in common, and all else that the answer says, must be words of the question or say nothing."""
-    if not choices or hedging_words(answer) or turning_words(answer):
+    if not choices or open_words(answer):
         return set()
     answer_words = _words(answer)
     question_words = {*map(stem, _words(question))} | FILLERS | _DIRECTING
@@ -93,7 +110,7 @@ def _yes_or_no(answer: str, choices: Sequence[str], question: str) -> str | None
 
 def _concluded(conclusion: str, reasons: Sequence[str], choices: Sequence[str], question: str) -> str | None:
     """The letter of "The car is red, so the answer is A.", if the reasons name no other choice."""
-    if any(hedging_words(part) or turning_words(part) for part in (conclusion, *reasons)):
+    if any(open_words(part) for part in (conclusion, *reasons)):
         return None
     letter = chosen_letter(conclusion, choices, question)
     texts = {name: f" {' '.join(_RE.words.findall(text.casefold()))} " for name, text in map(split_choice, choices)}
@@ -138,11 +155,6 @@ def _valued(text: str, choices: Sequence[str], question: str) -> str | None:
     same = same or [letter for letter, choice in split if same_spelling(text, bare(choice))]
     number = as_number(text)
     same = same or [name for name, text_of in split if same_number(number, as_number(bare(text_of)), question=question)]
-    same = same or [letter for letter, choice in split if _tight(text) and _tight(text) == _tight(choice)]
+    is_point = text[:1] in ("(", "[") and any(map(str.isdigit, text))
+    same = same or [letter for letter, choice in split if is_point and tight(text) == tight(bare(choice))]
     return same[0] if len(same) == 1 else None
-
-
-def _tight(text: str) -> str:
-    """A point or an interval without its spaces; empty for anything else."""
-    inner = re.sub(r"\s", "", bare(text))
-    return inner if inner[:1] in ("(", "[") and any(letter.isdigit() for letter in inner) else ""

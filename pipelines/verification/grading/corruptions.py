@@ -1,7 +1,5 @@
 """Corrupted answers, and whether a grader tells a sample's own answer from them.
 
-    for corruption in corruptions(sample, grader):
-        print(corruption.kind, corruption.text)
     measured = measure_discrimination(sample, grader_of(sample))
     measured.holds      # False: .accepted are wrong answers that passed, .refused right ones that did not
 
@@ -9,8 +7,7 @@ For every kind of answer there are texts that look like it and are wrong: a digi
 a box moved, grown, turned inside out; every kind is also denied, hedged, doubled, drowned and disguised. They are
 deterministic. A text that is right after all (a digit changed within the tolerance) is not among them.
 
-A row whose grader cannot tell is worth no rollout. A ``judged`` grader is tried without its judge: no judge is asked
-about what it accepts then.
+A row whose grader cannot tell is worth no rollout. A ``judged`` grader is tried without its judge.
 """
 
 import re
@@ -25,6 +22,7 @@ from darkroom.pipelines.records.geometry import iou
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.verification.grading.answer_text import bare
 from darkroom.pipelines.verification.grading.boxes import LEAST_OVERLAP, Corners, read_box
+from darkroom.pipelines.verification.grading.choices import with_choices
 from darkroom.pipelines.verification.grading.grade import grade
 from darkroom.pipelines.verification.grading.lists import elements, same_list
 from darkroom.pipelines.verification.grading.numeric import UNITS, read_quantity, same_span, with_unit
@@ -222,10 +220,8 @@ def choices(sample: Sample) -> Iterator[Corruption]:
         yield Corruption("two choices", f"{right}{letter}")
         yield Corruption("letter and text disagree", f"{right}. {split[letter]}")
     if others:
-        for joint in (", ", " ", " and ", "\n", "/"):
-            yield Corruption("every choice", joint.join(split))
-            yield Corruption("every choice", joint.join(split.values()))
-        yield Corruption("every choice", "\n".join(sample.choices))
+        several = [joint.join(each) for joint in (", ", " ", " and ", "\n", "/") for each in (split, split.values())]
+        yield from (Corruption("every choice", text) for text in (*several, "\n".join(sample.choices)))
     yield Corruption("no choice", "Z" if "Z" not in split else "Q")
 
 
@@ -289,7 +285,7 @@ class Discrimination:
 
 def measure_discrimination(sample: Sample, grader: Grader) -> Discrimination:
     """Tries the grader on every corruption and every honest spelling of the sample's answer, without other answers."""
-    grader = replace(grader, accepted=())
+    grader, sample = replace(grader, accepted=()), with_choices(sample) if grader.kind == "choice" else sample
     wrong = corruptions(sample, grader)
     accepted = tuple(corruption for corruption in wrong if grade(corruption.text, sample, grader).right)
     refused = tuple(text for text in correct_spellings(sample, grader) if not grade(text, sample, grader).right)

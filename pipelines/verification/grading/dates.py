@@ -43,7 +43,8 @@ def same_date(answer: str, expected: str) -> bool | None:
         # which is the day is not known: the same figures in the same order, or nothing
         return figures == expected_figures
     expected_day = _day(expected)
-    return None if expected_day is None else _day(answer) == expected_day
+    weekdays = {match[1][:3].casefold() for text in (answer, expected) if (match := _RE.weekday.match(text))}
+    return None if expected_day is None else _day(answer) == expected_day and len(weekdays) < 2
 
 
 def wants_the_letters(question: str) -> bool:

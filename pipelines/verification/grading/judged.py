@@ -43,9 +43,8 @@ _WORD = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af]|[^\W\d_]+")
 """Scripts without spaces: each sign is a word."""
 _SPELLED_OUT = re.compile(r"\b(?:\w[ .\-_*]){3,}\w\b")
 """``i g n o r e``, ``i-g-n-o-r-e``"""
-_MIN_WORDS = 2
-_MIN_CHARS = 3
-"""Of a word that two answers may share."""
+_MIN_WORDS, _MIN_CHARS = 2, 3
+"""Words of an answer; characters of a word that two answers may share."""
 
 
 def rejection_reason(answer: str, expected: str) -> str:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, product
 
-from darkroom.pipelines.verification.grading.answer_text import bare, hedging_words, levels, turning_words
+from darkroom.pipelines.verification.grading.answer_text import bare, levels, open_words
 from darkroom.pipelines.verification.grading.dates import ORDINALS
 from darkroom.pipelines.verification.grading.numeric import as_number, same_number
 from darkroom.pipelines.verification.grading.sentences import cores
@@ -116,20 +116,20 @@ def elements(text: str, *, at_and: bool = True) -> tuple[str, ...]:
 def same_element(element: str, expected: str, *, question: str, tolerance: float) -> bool:
     """Two elements, as numbers if both are, else as words."""
     gloss = _RE.gloss.search(element)
-    if gloss and "(" not in expected and not (hedging_words(gloss[0]) | turning_words(gloss[0])):
+    if gloss and "(" not in expected and not open_words(gloss[0]):
         element = element[: gloss.start()]
     number, expected_number = as_number(bare(element)), as_number(bare(expected))
     same = same_number(number, expected_number, question=question, tolerance=tolerance)
-    return same_text(element, expected, question) or _tight(element) == _tight(expected) if same is None else same
+    return same_text(element, expected, question) or tight(element) == tight(expected) if same is None else same
 
 
-def _tight(text: str) -> str:
+def tight(text: str) -> str:
     """A point or an interval without its spaces: "(1,4)" is "(1, 4)", which may also be written "(1; 4)"."""
     inner = re.sub(r"\s", "", text.strip(" $"))
     return inner.replace(";", ",") if inner[:1] in ("(", "[") else inner or "-"
 
 
-def paired(parts: Sequence[str], expected_parts: Sequence[str], same: Callable[[str, str], bool]) -> bool:
+def paired(parts: Sequence[str], expected_parts: Sequence[str], same: Callable[[str, str], bool | None]) -> bool:
     """Return whether each element finds one of its own; the first that fits is taken."""
     remaining = list(expected_parts)
     for part in parts:

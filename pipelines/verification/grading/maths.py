@@ -5,8 +5,7 @@ One expression is read as TeX, its size bounded before any library sees it: ``2*
 longer than a final answer are no expression. One that only repeats the question ("84 + 103" of "Calculate 84 + 103") or
 gives the number unevaluated is no answer, and lists keep their order unless they are sets.
 
-Forms that math-verify holds for different things are made one first: ``2x+1 = y``, ``x > 3`` and ``(3, ∞)``, ``x = 1,
-y = -4``, and the words in which expressions are written (``equations.toml``).
+Forms that math-verify tells apart are made one first: ``x > 3`` and ``(3, ∞)``, ``x = 1, y = -4``.
 """
 
 import re
@@ -16,7 +15,7 @@ from functools import lru_cache
 from darkroom.pipelines.verification.grading.answer_text import levels
 from darkroom.pipelines.verification.grading.math_worker import maths_process
 from darkroom.pipelines.verification.grading.number_words import in_digits
-from darkroom.pipelines.verification.grading.numeric import asks_for_exact, read_quantity, same_quantity
+from darkroom.pipelines.verification.grading.numeric import EXACT, read_quantity, same_quantity
 from darkroom.pipelines.verification.grading.word_lists import Patterns, any_of, read_words, rewrites, rewritten
 
 MAX_CHARS, MAX_TOKENS, MAX_DEPTH = 200, 100, 8
@@ -145,7 +144,7 @@ def same_expression(answer: str, expected: str, *, question: str) -> tuple[bool,
         return False, "repeats the question"
     texs = [f"({each.tex})" if _RE.list.match(each.tex) else each.tex for each in expressions]
     compared = maths_process.compare(*texs)
-    is_right = compared.same or (not asks_for_exact(question) and _rounds(compared.values[1], expression.tex))
+    is_right = compared.same or (not EXACT.search(question) and _rounds(compared.values[1], expression.tex))
     return is_right, compared.error or "compared by math-verify"
 
 
@@ -153,7 +152,7 @@ def _a_number(expression: Expression, expected: Expression, question: str) -> tu
     """A plain number is expected: it may be assigned ("x = 5") or stand for a constant (π/4 for 0.7854), no more."""
     quantity, expected_quantity = read_quantity(expression.tex), read_quantity(expected.tex)
     if quantity is not None and expected_quantity is not None:
-        return same_quantity(quantity, expected_quantity, is_exact=asks_for_exact(question)), "numbers"
+        return same_quantity(quantity, expected_quantity, is_exact=bool(EXACT.search(question))), "numbers"
     if expression.letters or not re.search(r"\\(?:pi|sqrt)", expression.tex):
         return False, "not evaluated"
     compared = maths_process.compare(expression.tex, expected.tex)
@@ -242,7 +241,7 @@ def other_variable(name: str, question: str) -> bool:
 
 
 def _is_before(side: str, last: str, question: str) -> bool:
-    tight, tight_question = _tight(side), _tight(question)
+    tight, tight_question = _tight(side), _tight(_RE.degrees.sub("", question))
     if not tight or (len(tight) > 2 and tight in tight_question):
         angles = _RE.angle_named.findall(_tight(re.split(r"[.!]\s", question.strip())[-1]))
         return not (_RE.angle_named.fullmatch(tight) and angles) or tight in angles

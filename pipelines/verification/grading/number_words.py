@@ -1,13 +1,12 @@
 """Number words as digits, and numbers of other languages as English writes them.
 
 "twenty-one birds" is "21 birds", "two and a half metres" "2 1/2 metres", "a dozen" "12". Only the beginning of a text
-is read, and nothing where another number word follows: "twelve thirteen" stays as it is. Multipliers behind digits
-("1.2 million", "12k") are multiplied out; "1.2 m" are metres.
+is read, and nothing before another number word ("twelve thirteen"). "12k" is multiplied out; "1.2 m" are metres.
 
 Other languages (``foreign_numbers.toml``): ``18,50 €``, ``1.250 m``, ``tres``, ``五个人``, ``图中有5个人。``
 A comma before one or two decimals is read in any language. Digits grouped by points and number words up to twenty
 count only where the question is in a language that has them: "1.250" is 1.25 elsewhere, and "once" no eleven. Chinese
-and Japanese numbers go up to 99. The words of a sentence around a number are in ``sentences.py``.
+and Japanese numbers go up to 99.
 """
 
 import re

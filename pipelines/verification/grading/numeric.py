@@ -32,6 +32,8 @@ class Unit:
 
 _DATA = read_words(__file__)
 _RE = Patterns(_DATA)
+EXACT = _RE.exact
+"""A question that wants an exact value, of which a decimal is no other spelling."""
 _MEASURES, _FORMS = rewrites(_DATA["measures"]), rewrites(_DATA["forms"])
 _BY_KIND = read_words(__file__, "quantity").items()
 _SPELLED = {(kind, Fraction(factor)): names for kind, units in _BY_KIND for factor, names in units.items()}
@@ -47,8 +49,7 @@ UNITS = {name: unit for unit in (Unit(*key, tuple(names)) for key, names in _SPE
 MAX_NUMBER_CHARS = 60
 _PLACED = re.compile("(\\d?)\\s?([½¼¾⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])")
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
-_MAX_MEASURES = 3
-_MIN_DIGITS, _MIN_DECIMALS = 3, 2
+_MAX_MEASURES, _MIN_DIGITS, _MIN_DECIMALS = 3, 3, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +81,7 @@ def read_quantity(text: str) -> Quantity | None:
         rest = body[match.end() :] if match else ""
         if match and (number := read(match, rest)) is not None:
             symbol = currency[2].removeprefix("\\").replace(" ", "") if currency else ""
-            quantity = _with_unit(number, rest.strip() if not symbol else f"{rest.strip()}{symbol}")
-            if quantity is not None:
+            if (quantity := _with_unit(number, f"{rest.strip()}{symbol}")) is not None:
                 return quantity
     return _in_parts(body)
 
@@ -189,7 +189,8 @@ def same_number(answer: str, expected: str, *, question: str, tolerance: float =
         return None
     if (factor := _factor(number, expected_number, question)) is None:
         return False
-    return same_quantity(number, expected_number, factor=factor, tolerance=tolerance, is_exact=asks_for_exact(question))
+    is_exact = EXACT.search(question) is not None
+    return same_quantity(number, expected_number, factor=factor, tolerance=tolerance, is_exact=is_exact)
 
 
 SPANS = [re.compile(pattern, re.IGNORECASE) for pattern in _DATA["spans"]]
@@ -282,7 +283,9 @@ def without_parts(text: str, expected: str) -> str:
     head, _, behind = _RE.breakdown.sub("\n", text, count=1).partition("\n")
     numbers = [in_digits(word) for word in re.findall(r"\w+", behind)]
     counts = [int(number) for number in numbers if number.isdecimal() and len(number) < 10]
-    return head if len(counts) > 1 and str(sum(counts)) == expected else text
+    single = [1] * len(re.findall(r"\ban?\b", behind))  # "two men and a woman"
+    sums = {str(sum(several)) for several in (counts, counts + single) if len(several) > 1}
+    return head if expected in sums else text
 
 
 def none_as_zero(text: str, expected: str) -> str:
@@ -297,16 +300,12 @@ def without_about(text: str, expected: str, *, tolerance: float) -> str:
     return _RE.about.sub("", text, count=1) if is_measured or tolerance else text
 
 
-def asks_for_exact(question: str) -> bool:
-    """Return whether the question wants an exact value, of which a decimal is no other spelling."""
-    return _RE.exact.search(question) is not None
-
-
 @lru_cache(maxsize=1024)
 def units_of(question: str) -> frozenset[Unit]:
     """The units that a question names, the longest spelling first: "square metres" name no metre."""
     names = re.compile(rf"(?<![^\W\d])(?:(?i:{_IN_ANY_CASE})|{_CASED})(?![^\W\d])")  # here: it takes long to compile
     units = {UNITS.get(match[0]) or UNITS[match[0].casefold()] for match in names.finditer(question)}
+    units |= {UNITS[name] for name in _RE.in_unit.findall(question)}
     degrees = {UNITS["°"]}
     return frozenset(units | degrees if _RE.angle.search(question) else units - degrees)
 
@@ -361,9 +360,8 @@ def _unit(of: Quantity, beside: Quantity, question: str) -> Unit | None:
 def _may_be_said(of: Quantity, beside: Quantity, question: str) -> bool:
     if not of.noun or of.noun == beside.noun or (of.noun in _PEOPLE and _RE.population.search(question)):
         return True
-    if is_foreign(question) and set(of.noun.split()) <= set(_RE.words.findall(question.casefold())):
-        return True
-    return any(of.noun in _singular_too(match[1]) for match in _RE.counted.finditer(question))
+    is_of_question = is_foreign(question) and {*of.noun.split()} <= {*_RE.words.findall(question.casefold())}
+    return is_of_question or any(of.noun in _singular_too(match[1]) for match in _RE.counted.finditer(question))
 
 
 def _singular_too(phrase: str) -> set[str]:

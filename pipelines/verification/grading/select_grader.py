@@ -17,6 +17,7 @@ from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.records.samples import details_of, own_question, right_answers
 from darkroom.pipelines.verification.grading.answer_text import bare
 from darkroom.pipelines.verification.grading.boxes import LEAST_OVERLAP, read_box
+from darkroom.pipelines.verification.grading.choices import with_choices
 from darkroom.pipelines.verification.grading.dates import infinity, same_date
 from darkroom.pipelines.verification.grading.lists import elements, solutions
 from darkroom.pipelines.verification.grading.maths import as_rows, read_expression
@@ -30,9 +31,6 @@ MAX_TEXT_WORDS, MAX_ELEMENT_WORDS, SENTENCE_WORDS = 10, 3, 5
 _DATA = read_words(__file__)
 _RE = Patterns(_DATA)
 _ORDER = re.compile(any_of(_DATA["order"]), re.IGNORECASE)
-_WRITTEN_AS_MATHS = re.compile(r"\\[a-zA-Z]+|[\^√π∞≤≥≠²³×·÷∅ℝℤℕℚ∪±]|\A\{\}\Z")
-_SEQUENCE = re.compile(r"\A\[.*\]\Z", re.DOTALL)
-_TUPLE = re.compile(r"\A[(\[][^()\[\]]*[)\]]\Z")
 
 
 def grader_of(sample: Sample) -> Grader:
@@ -53,20 +51,21 @@ def grader_of_accepted(sample: Sample, grader: Grader) -> Grader:
 
 
 def _found(sample: Sample, answer: str, tolerance: float, unit: str) -> Grader:
-    if sample.choices:
+    if with_choices(sample).choices:
         return Grader("choice")
     if _is_box(sample, answer):
         return Grader("box", LEAST_OVERLAP)
     if infinity(answer) is not None and not _is_read(sample):
         return Grader("number")
-    if same_date(answer, answer):
-        return Grader("text")  # "4 June" are no four things
+    if same_date(answer, answer) or (_RE.hour.match(answer) and _RE.asks_time.search(sample.question)):
+        return Grader("text")  # "4 June" are no four things, "6 pm" no picometres
     if is_to_the_letter(answer, sample.question) or is_formula(answer, sample.question):
         return Grader("text")
     quantity, plain = read_quantity(answer), as_number(as_english(answer, sample.question))
     if quantity is None and (plain_quantity := read_quantity(plain)) is not None:
         is_part = "/" in plain and _RE.part.search(sample.question) is not None
-        quantity = plain_quantity if plain_quantity.unit or is_foreign(sample.question) or is_part else None
+        is_foreign_number = is_foreign(sample.question) or (plain.isdigit() and not answer.isascii())
+        quantity = plain_quantity if plain_quantity.unit or is_foreign_number or is_part else None
     if quantity is not None and not (quantity.noun and _RE.house.match(answer)):
         own = quantity.unit.names[0] if quantity.unit in units_of(sample.question) else ""
         return Grader("number", tolerance, unit or own)
@@ -75,7 +74,7 @@ def _found(sample: Sample, answer: str, tolerance: float, unit: str) -> Grader:
     if same_span(answer, answer, question=sample.question) and not _RE.asks_for_maths.search(sample.question):
         return Grader("text")
     if _is_list(sample, answer):
-        ordered = bool(_ORDER.search(sample.question)) or bool(_SEQUENCE.match(answer))
+        ordered = bool(_ORDER.search(sample.question)) or bool(_RE.sequence.match(answer))
         return Grader("list", tolerance, is_ordered=ordered)
     if _is_maths(sample, answer):
         return Grader("maths")
@@ -112,24 +111,20 @@ def _is_box(sample: Sample, answer: str) -> bool:
 def _is_point(answer: str, question: str) -> bool:
     quantities = [*map(read_quantity, elements(answer))]
     is_plain = all(number is not None and not number.unit and not number.noun for number in quantities)
-    return (
-        len(quantities) > 1
-        and is_plain
-        and _TUPLE.match(answer) is not None
-        and (answer[0] == "(" or _RE.range.search(question) is not None)
-    )
+    is_tuple = _RE.tuple.match(answer) is not None and (answer[0] == "(" or _RE.range.search(question) is not None)
+    return len(quantities) > 1 and is_plain and is_tuple
 
 
 def _is_list(sample: Sample, answer: str) -> bool:
     parts = elements(answer)
-    if len(parts) < 2 or (_TUPLE.match(answer) and not _SEQUENCE.match(answer)) or _is_read(sample):
+    if len(parts) < 2 or (_RE.tuple.match(answer) and not _RE.sequence.match(answer)) or _is_read(sample):
         return False
-    is_maths = any(_WRITTEN_AS_MATHS.search(element) and read_quantity(element) is None for element in parts)
+    is_maths = any(_RE.written_as_maths.search(element) and read_quantity(element) is None for element in parts)
     return not is_maths and all(len(element.split()) <= MAX_ELEMENT_WORDS for element in parts)
 
 
 def _is_maths(sample: Sample, answer: str) -> bool:
-    if _WRITTEN_AS_MATHS.search(answer) or _WRITTEN_AS_MATHS.search(sample.answer):
+    if _RE.written_as_maths.search(answer) or _RE.written_as_maths.search(sample.answer):
         return True
     is_mathematical = _RE.maths.search(sample.category) or _RE.asks_for_maths.search(sample.question)
     return is_mathematical is not None and read_expression(answer) is not None

@@ -2,14 +2,13 @@
 
     list(cores("The car is red.", "What colour is the car?"))     # ["The car is red", "red"]
 
-Around the answer may stand only words of the question and words that say nothing of their own (``sentences.toml``);
-before it a subject and a verb, behind it a verb or a preposition. A denial, a hedge, a number or a name that the
-question does not hold stays part of the core, so that no rule finds it right. Where the question itself offers
-alternatives ("a cat or a dog"), none of its words count.
+Around the answer may stand only words of the question and neutral words (``sentences.toml``): before it a subject and
+a verb, behind it a verb or a preposition. A denial, a hedge, a number or a name that the question lacks stays part of
+the core, so that no rule finds it right. Words in which alternatives differ that the question offers ("a cat or a dog")
+count only behind "than" and ", not".
 
-Yes and no (``polarity.toml``) may stand alone or in a sentence: "No, there is no person in it." to "Is there a person
-in the image?". Around them may stand the question's words and words that say nothing of their own, with one denial if
-the answer is no and none if it is yes: "No, the door is open" says two things and is neither.
+Yes and no (``polarity.toml``) stand alone or in a sentence of such words, "No, there is no person in it.", with one
+denial if the answer is no and none if it is yes: "No, the door is open" says two things and is neither.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,7 @@ from functools import lru_cache
 from itertools import dropwhile, product, takewhile
 
 from darkroom.pipelines.records.answers import compatible
-from darkroom.pipelines.verification.grading.answer_text import bare, hedging_words, turning_words
+from darkroom.pipelines.verification.grading.answer_text import bare, hedging_words, open_words, turning_words
 from darkroom.pipelines.verification.grading.number_words import SUBJECTS, VERBS, in_digits, is_foreign
 from darkroom.pipelines.verification.grading.numeric import OTHER_WORDS, UNITS
 from darkroom.pipelines.verification.grading.word_lists import Patterns, read_words
@@ -27,10 +26,10 @@ MAX_CHARS, MAX_WORDS, MAX_CORES = 240, 40, 24
 
 _DATA = read_words(__file__)
 _RE = Patterns(_DATA)
-OFFERS = _RE.offers
-_SUBJECT, _VERB, _JOINT, _BEHIND, _CONTRACTED, _NO_HEAD, _DO, _ASKS_FOR_SUBJECT = (
+OFFERS, ACTION = _RE.offers, _RE.action
+_SUBJECT, _VERB, _JOINT, _BEHIND, _CONTRACTED, _NO_HEAD, _DO, _ASKS_FOR_SUBJECT, _ASKS = (
     frozenset(_DATA[name])
-    for name in ("subject", "verb", "joint", "behind", "contracted", "no_head", "do", "asks_for_subject")
+    for name in ("subject", "verb", "joint", "behind", "contracted", "no_head", "do", "asks_for_subject", "asks")
 )
 _ARTICLES, _PREPOSITIONS, _ADVERBS, _LABELS = (
     frozenset(_DATA[name]) for name in ("articles", "prepositions", "adverbs", "labels")
@@ -59,9 +58,15 @@ def cores(answer: str, question: str, *, with_reason: bool = True) -> Iterator[s
                 if 0 < end - start < len(places) and "?" not in text[places[end - 1][1] :]:
                     texts.setdefault(bare(text[places[start][0] : places[end - 1][1]].strip(" \t\n,:;!")))
     yield from list(texts)[:MAX_CORES]
-    ground = _RE.ground.search(text, 1)
-    if with_reason and ground and len(text) <= MAX_CHARS and not (hedging_words(text) | turning_words(text)):
-        yield from cores(text[: ground.start()], question)
+    if not with_reason or len(text) > MAX_CHARS:
+        return
+    offered = _question(question).offered - {*map(stem, _words(text.partition(",")[0]))}
+    if (other := _RE.other.match(text)) and offered | _ARTICLES >= {*map(stem, _words(other[2]))}:
+        text = other[1]  # "closed, not open"
+        yield from cores(text, question, with_reason=False)
+    ground = _RE.measured.match(text) or _RE.ground.search(text, 1)
+    if ground and not open_words(text):
+        yield from cores(text[: ground.end(1) if ground.re is _RE.measured else ground.start()], question)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,42 +82,69 @@ class _Question:
     leads: frozenset[str] = frozenset()
     beyond: frozenset[str] = frozenset()
     """Stems that stand behind "than" only: "the blue one" of "How much more is the red car than the blue one?"."""
+    offered: frozenset[str] = frozenset()
+    """Stems in which the alternatives of "Is it open or closed?" differ: they may stand behind "than" only."""
     subject_verbs: frozenset[str] = frozenset()
     """Of whose subject the question asks: "wrote" of "Who wrote it?", to which "Austen wrote it" is an answer."""
     asks_for_action: bool = field(default=False, kw_only=True)
     is_foreign: bool = field(default=False, kw_only=True)
 
 
-def is_action(question: str) -> bool:
-    """Return whether the question asks what a person does."""
-    return _RE.action.search(question) is not None
-
-
 @lru_cache(maxsize=1024)
 def _question(question: str) -> _Question:
-    """Stems of a question; none of one that offers alternatives."""
-    if len(question) > 4 * MAX_CHARS or OFFERS.search(question):
+    """Stems of a question, those apart in which its alternatives differ."""
+    offered, shared = _alternatives(question)
+    if len(question) > 4 * MAX_CHARS or (OFFERS.search(question) and not offered):
         return _Question()
-    words = [word for match in _RE.word.finditer(question) if (word := _plain(match[0]))]
-    words = [word for word in words if not (hedging_words(word) or turning_words(word))]
+    words = [word for word in _words(question) if not open_words(word)]
+    words = [word for word in words if stem(word) not in offered]
     does = not _DO.isdisjoint(words)
     verbs = [word for word in words if _is_bent(word) or does]
     heads = [
         _plain(word)
         for match in _RE.head.finditer(question)
         for word in takewhile(lambda word: word.casefold() not in _NO_HEAD, match[1].split())
+        if stem(_plain(word)) not in offered
     ]
-    heads += _RE.of_property.findall(question.casefold())
-    leads = [lead for word in words for lead in _BEFORE.get(word, ())]
-    leads += [word for word in words if word in _PREPOSITIONS]
+    heads += [*shared, *_RE.of_property.findall(question.casefold()), *_RE.property.findall(question.casefold())]
+    leads = [*_PREPOSITIONS.intersection(words), *(lead for word in words for lead in _BEFORE.get(word, ()))]
     nouns = [word for word in words if not _is_bent(word)]
     kin = [relative for word in words for relative in _KIN.get(word, ())]
     than = words.index("than") if "than" in words else len(words)
     beyond = {*map(stem, words[than:])} - {*map(stem, words[:than])} - FILLERS
     subject_verbs = _of_subject(words)
     leads += ["by"] if subject_verbs else []
-    parts = (map(stem, [*words, *kin]), map(stem, verbs), map(stem, heads), nouns, leads, beyond, subject_verbs)
-    return _Question(*map(frozenset, parts), is_foreign=is_foreign(question), asks_for_action=is_action(question))
+    stems = (map(stem, several) for several in ([*words, *kin], verbs, heads))
+    parts = (*stems, nouns, leads, beyond, offered, subject_verbs)
+    return _Question(
+        *map(frozenset, parts), is_foreign=is_foreign(question), asks_for_action=bool(ACTION.search(question))
+    )
+
+
+def _alternatives(question: str) -> tuple[set[str], set[str]]:
+    """The stems in which the alternatives of "Which is taller, the old one or the new one?" differ, and those that all
+    of them have ("one"). Where they begin and end is guessed, rather too early and too late."""
+    before, joint, behind = question.casefold().rpartition(" or ")
+    *firsts, last = map(_words, _RE.apart.split(before))
+    right = [*dropwhile((_ARTICLES | _PREPOSITIONS).__contains__, _words(_RE.apart.split(behind)[0]))]
+    if not joint or not right or not last:
+        return set(), set()
+    if firsts and _ASKS.isdisjoint(last):
+        firsts[:1] = [_end_like(right, firsts[0])] if _ASKS.isdisjoint(firsts[0]) else []
+    else:
+        firsts, last = [], _end_like(right, last)
+        right = right[: max(len(last), 1)]
+    several = [{*map(stem, words)} - _ARTICLES for words in (*filter(None, firsts), last, right)]
+    shared = set.intersection(*several)
+    return set.union(*several) - shared, shared
+
+
+def _end_like(right: Sequence[str], words: Sequence[str]) -> list[str]:
+    """The end of ``words`` that is an alternative to ``right``: "the left" of "Is the left or the right door open?"."""
+    end = list(words[-len(right) :])
+    starts = [n for n, word in enumerate(end) if word == right[0] or word[-3:] == right[0][-3:] == "ing"]
+    starts += [n + 1 for n, word in enumerate(end[:-1]) if word in _VERB | _ARTICLES | _PREPOSITIONS]
+    return end[max(starts, default=0) :]
 
 
 def _is_bent(word: str) -> bool:
@@ -142,13 +174,17 @@ def stem(word: str) -> str:
     return word.removesuffix("e") if len(word) > _MIN_STEM else word
 
 
+def _words(text: str) -> list[str]:
+    return [word for match in _RE.word.finditer(text) if (word := _plain(match[0]))]
+
+
 def _plain(word: str) -> str:
     return compatible(word).casefold().replace("’", "'").strip(_EDGE)
 
 
 def _opens(before: Sequence[str], first: str, sentence: _Question) -> bool:
     """Return whether words may stand before an answer that begins with ``first``."""
-    if any(stem(word) in sentence.beyond for word in before) and "than" not in before:
+    if any(stem(word) in sentence.beyond | sentence.offered for word in before) and "than" not in before:
         return False
     is_code = len(first) == 1 or any(character.isdigit() for character in first) or _RE.roman.match(first) is not None
     labels = _LABELS | {"with"} if len(first) == 1 else _LABELS
@@ -196,25 +232,30 @@ def _is_verb(word: str, sentence: _Question) -> bool:
 def _closes(last: str, after: Sequence[str], sentence: _Question) -> bool:
     """Return whether words may stand behind an answer that ends in ``last``."""
     joint = _JOINT | SUBJECTS if sentence.is_foreign else _JOINT
-    if not all(word in joint or stem(word) in sentence.stems for word in after):
+    if "than" in after[1:] and sentence.offered:
+        than = after.index("than")
+        if not all(word in joint or stem(word) in sentence.stems | sentence.offered for word in after[than + 1 :]):
+            return False
+        after = after[:than]
+    if after[-1] == "a" or not all(word in joint or stem(word) in sentence.stems for word in after):
         return False
     if after[0] in _BEHIND:
         return len(after) > 1
     if stem(after[0]) in sentence.subject_verbs:
         return True
-    if any(character.isdigit() for word in after for character in word):
+    has_digit = any(map(str.isdigit, last))
+    if has_digit and any(character.isdigit() for word in after for character in word):
         return False
     is_noun = stem(after[0]) in sentence.heads or (sentence.is_foreign and stem(after[0]) in sentence.stems)
     counts_others = bool(sentence.heads) and len(after) == 1 and stem(after[0]) in map(stem, sentence.nouns)
-    return is_noun or last in _UNITS or (any(character.isdigit() for character in last) and not counts_others)
+    return is_noun or last in _UNITS or (has_digit and not counts_others)
 
 
 _YES_NO = read_words(__file__, "polarity")
 _POLARITY = dict.fromkeys(_YES_NO["yes"], True) | dict.fromkeys(_YES_NO["no"], False)
-_AUXILIARIES = frozenset(_YES_NO["auxiliary"])
+_NEUTRAL = FILLERS.union(_YES_NO["auxiliary"]).difference(_YES_NO["telling"])
 _REASONS, _PRONOUNS = frozenset(_YES_NO["reasons"]), frozenset(_YES_NO["pronouns"])
-_MARKS = frozenset(",.;!:-")
-_MIN_CONTENT = 3
+_MARKS, _MIN_CONTENT = frozenset(",.;!:-"), 3
 
 
 def same_polarity(answer: str, expected: str, *, question: str) -> bool | None:
@@ -225,18 +266,14 @@ def same_polarity(answer: str, expected: str, *, question: str) -> bool | None:
     if not (words := _RE.word_or_mark.findall(bare(answer).casefold().replace("’", "'"))):
         return False
     polarity = _POLARITY.get(words[0])
-    if polarity is not None and (len(words) == 1 or words[1] in _MARKS | _REASONS):
+    if polarity is not None and (len(words) == 1 or words[1] in _MARKS | _REASONS | _PRONOUNS):
         return polarity is is_yes and _agrees(words[1:], is_yes, question)
     rest = [word for word in words if word not in _MARKS]
-    return {*_content(question)} <= {stem(word) for word in rest} and _says(rest, is_yes, question)
-
-
-def _says(words: list[str], is_yes: bool, question: str) -> bool:
-    n_denials = sum(turning_words(" ".join(words)).values())
-    stems = _question(question).stems
-    neutral_words = FILLERS | _AUXILIARIES
-    is_neutral = words[0] not in _POLARITY and all(word in neutral_words or stem(word) in stems for word in words)
-    return is_neutral and n_denials == (0 if is_yes else 1)
+    content, stems = _content(question), _question(question).stems
+    content = content[1:] or content if words[0] in _PRONOUNS - {"there", "this", "that", "one"} else content
+    says_it = {*content} <= {*map(stem, rest)} and rest[0] not in _POLARITY
+    is_neutral = says_it and all(word in _NEUTRAL or stem(word) in stems for word in rest)
+    return is_neutral and sum(turning_words(" ".join(rest)).values()) == (0 if is_yes else 1)
 
 
 def _agrees(words: list[str], is_yes: bool, question: str) -> bool:
@@ -253,7 +290,7 @@ def _agrees(words: list[str], is_yes: bool, question: str) -> bool:
         return False
     says_it = clause[:1] and clause[0] in _PRONOUNS and stems.issuperset(content[1:] or content)
     repeats = says_it or stems.issuperset(content)
-    known = FILLERS | _AUXILIARIES | _MARKS | _question(question).stems
+    known = _NEUTRAL | _MARKS | _question(question).stems
     if repeats or all(word in known or stem(word) in known or turning_words(word) for word in clause):
         return n_denials == (0 if is_yes or not clause else 1)
     if is_yes and ("there" in question or clause[0] in _PRONOUNS - {"there"} or turning_words(" ".join(sentence))):
@@ -264,4 +301,4 @@ def _agrees(words: list[str], is_yes: bool, question: str) -> bool:
 def _content(question: str) -> list[str]:
     """The stems that a sentence which answers the question repeats."""
     words = [word for word in _RE.word_or_mark.findall(question.casefold()) if len(word) >= _MIN_CONTENT]
-    return [stem(word) for word in words if word not in FILLERS and word not in _AUXILIARIES] or [""]
+    return [stem(word) for word in words if word not in _NEUTRAL] or [""]

@@ -16,7 +16,7 @@ from darkroom.pipelines.verification.grading.answer_text import bare
 from darkroom.pipelines.verification.grading.dates import ORDINALS, same_reading, wants_the_letters
 from darkroom.pipelines.verification.grading.number_words import TENS, in_digits, is_neutral_cjk
 from darkroom.pipelines.verification.grading.numeric import same_span
-from darkroom.pipelines.verification.grading.sentences import is_action, stem
+from darkroom.pipelines.verification.grading.sentences import ACTION, stem
 from darkroom.pipelines.verification.grading.word_lists import Patterns, read_words, rewrites, rewritten
 
 _DATA = read_words(__file__)
@@ -60,7 +60,7 @@ def same_text(answer: str, expected: str, question: str) -> bool:
         return True
     deeds = [part.casefold().split() for part in (text, expected_text)]  # "taking out milk" for "takes out milk"
     first, expected_first = ([*map(stem, words[:1])] for words in deeds)
-    return is_action(question) and deeds[0][1:] == deeds[1][1:] and first == expected_first
+    return bool(ACTION.search(question)) and deeds[0][1:] == deeds[1][1:] and first == expected_first
 
 
 def same_place(text: str, expected: str, question: str) -> bool:
@@ -83,7 +83,7 @@ def is_formula(answer: str, question: str) -> bool:
 
 def _formula(text: str) -> str:
     """``$\\mathrm{SO_4^{2-}}$``, ``SO₄²⁻`` and ``sulphate (SO₄²⁻)`` as ``SO42-``."""
-    return _RE.in_tex.sub("", _RE.named_formula.sub(r"\1", text).translate(_LOWERED))
+    return _RE.in_tex.sub("", _RE.named_formula.sub(r"\1\2", text).translate(_LOWERED))
 
 
 def _is_within_cjk(text: str, expected: str, question: str) -> bool:
@@ -150,9 +150,7 @@ def _without_article(text: str) -> str:
     return _RE.article.sub("", text, count=1)
 
 
-MIN_SCORE = 0.9
-MIN_CHARS = 10
-_TURNING = frozenset(_DATA["turning"])
+MIN_SCORE, MIN_CHARS, _TURNING = 0.9, 10, frozenset(_DATA["turning"])
 
 
 def similarity(answer: str, expected: str) -> float:

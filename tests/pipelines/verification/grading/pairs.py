@@ -4,8 +4,8 @@
     + twelve
     - eleven
 
-Files that begin with 1, 2, 4, 6 or 8 were looked at while rules were written (``tuned``); those with 3, 5, 7 or 9
-are only counted (``held_out``). From 4 on a line ``# names`` begins a section of that name, and the grader of an
+Files that begin with 1 or an even number were looked at while rules were written (``tuned``); those with another odd
+number are only counted (``held_out``). From 4 on a line ``# names`` begins a section of that name, and the grader of an
 ``auto`` pair is the one that its sample gets.
 """
 
@@ -40,7 +40,8 @@ def pairs(pattern: str = "*.txt") -> Iterator[Pair]:
 
 def _in_file(path: Path) -> Iterator[Pair]:
     head: tuple[Sample, Grader] | None = None
-    half = "held_out" if path.name.startswith(("3", "5", "7", "9")) else "tuned"
+    number = int(path.name.partition("_")[0])
+    half = "held_out" if number > 1 and number % 2 else "tuned"
     section = ""
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("## "):
@@ -48,7 +49,7 @@ def _in_file(path: Path) -> Iterator[Pair]:
         elif line[:2] in ("+ ", "- ") and head:
             yield Pair(line[2:].replace(r"\n", "\n"), line[0] == "+", *head, path.stem, half, section)
         elif line.startswith("# "):
-            section = line[2:] if path.name[0] in "456789" else ""
+            section = line[2:] if number >= 4 else ""
         elif line.strip():
             raise ValueError(f"{path}: expected '## …', '+ …' or '- …', found {line!r}")
 
@@ -56,6 +57,7 @@ def _in_file(path: Path) -> Iterator[Pair]:
 def _head(text: str) -> tuple[Sample, Grader]:
     kind, question, answer, *rest = text.split(" | ")
     settings: dict[str, Any] = json.loads(rest[0]) if rest else {}
+    question = question.replace(r"\n", "\n")
     images = tuple(ImageRef("a" * 64, width, height, "RGB", "PNG") for width, height in settings.get("images", ()))
     choices, category = tuple(settings.get("choices", ())), settings.get("category", "object")
     details = {name: settings[name] for name in ("tolerance", "unit") if name in settings}

@@ -34,6 +34,9 @@ def rates(half: str, kinds: frozenset[str], pattern: str) -> tuple[float, float]
         ("7_*.txt", "held_out", MAX_FALSE_REJECTS),
         ("8_*.txt", "tuned", MAX_FALSE_REJECTS),
         ("9_*.txt", "held_out", 0.2),
+        ("10_*.txt", "tuned", 0.1),
+        ("11_*.txt", "held_out", 0.2),
+        ("12_*.txt", "tuned", 0.12),
     ],
 )
 def test_few_honest_answers_are_refused_and_hardly_a_wrong_one_is_accepted(pattern: str, half: str, most: float):
