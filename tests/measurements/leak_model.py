@@ -3,12 +3,14 @@
     python -m tests.measurements.leak_model            # each batch by a model of the others; some minutes
     python -m tests.measurements.leak_model --write    # the weights that ship, of all batches
 
-Batches are the files of ``measurements.leaks``; those of one day are one batch. Thoughts that leak nothing are these
-files' and all that the demo's oracle may say (its templates, filled in). Two models: ``anywhere`` knows sources and
-orders, ``before`` all ways in thoughts before the first look. It needs scikit-learn (the extra ``demo``).
+Batches are the files of ``measurements.leaks``; those of one day are one batch, ``taught`` was written to teach what
+``voices_h`` showed to be missing. Thoughts that leak nothing are these files' and all that the demo's oracle may say
+(its templates, filled in). Two models: ``anywhere`` knows sources and orders, ``before`` all ways in thoughts before
+the first look. It needs scikit-learn (the extra ``demo``).
 """
 
 import argparse
+import hashlib
 import json
 import random
 import re
@@ -26,19 +28,20 @@ from sklearn.linear_model import LogisticRegression
 
 from darkroom.pipelines.verification.checks.hint import LEAK_WORDS, hint_phrase, unseen_phrase
 from darkroom.pipelines.verification.grading.word_lists import parts_of
-from measurements.leaks import CASES, LATER, read_thoughts
+from measurements.leaks import CASES, LATER, Thought, read_thoughts
 from tests.pipelines.verification.checks.test_hint import MAY_BE_SAID
 
 ORACLE = Path(__file__).parents[2] / "pipelines" / "demo" / "oracle"
 WEIGHTS = Path(__file__).parents[2] / "pipelines" / "verification" / "checks" / "leak_weights.json"
 DAYS = {"": "first", "_new": "new", "_after": "after", "_voices_a": "a, d", "_voices_d": "a, d", "_voices_b": "b"}
-DAYS |= {"_voices_c": "c, e", "_voices_e": "c, e", "_voices_f": "f, g", "_voices_g": "f, g"}
+DAYS |= {"_voices_c": "c, e", "_voices_e": "c, e", "_voices_f": "f, g", "_voices_g": "f, g", "_voices_h": "h"}
+DAYS |= {"_taught": "taught"}
 SCALE = {"": 1.0, ">": 0.5, "~": 1.0, "=": 0.5}
 """How much a feature counts before training: pairs and words are many."""
 KINDS = ("anywhere", "before")
-DEMO_MARGIN = 1.5
+DEMO_MARGIN = 1.0
 """Above what the demo is known to say: its slots hold other words too."""
-MAX_ALARMS = {"anywhere": 0.005, "before": 0.005}
+MAX_ALARMS = {"anywhere": 0.01, "before": 0.01}
 """Share of the clean thoughts, none of the demo's, that a model of the other batches may reject."""
 STRENGTH, LEAK_WEIGHT, DEMO_WEIGHT, N_WEIGHTS, MIN_TEXTS = 0.5, 2.0, 1.0, 2500, 3
 N_FILLED = 20
@@ -65,15 +68,21 @@ class Example:
 
 def examples() -> list[Example]:
     found = [
-        Example(each.text, each.before, each.way, day if each.method not in LATER else "later")
+        Example(each.text, each.before, each.way, _batch(each, day))
         for name, day in DAYS.items()
         for kind in ("leaks", "clean_thoughts")
         for each in read_thoughts(f"{kind}{name}")
     ]
     told = json.loads((CASES / "hints.json").read_text(encoding="utf-8"))["clean"]
-    found += [Example(each["thought"], True, "", "first") for each in told if each["kind"] == "thought"]
-    found += [Example(text, True, "", "first") for text in MAY_BE_SAID]
+    found += [Example(each["thought"], True, "", "told") for each in told if each["kind"] == "thought"]
+    found += [Example(text, True, "", "told") for text in MAY_BE_SAID]
     return list(dict.fromkeys([*found, *of_the_demo()]))
+
+
+def _batch(thought: Thought, day: str) -> str:
+    """The day; the first wrote half of the clean thoughts, so its templates are four batches."""
+    group = hashlib.sha256((thought.group or thought.text).encode()).digest()[0] % 4
+    return "later" if thought.method in LATER else f"{day} {group}" if day == "first" else day
 
 
 def of_the_demo() -> Iterator[Example]:

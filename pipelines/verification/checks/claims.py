@@ -24,13 +24,7 @@ from darkroom.pipelines.verification.checks.crop import executed_code
 from darkroom.pipelines.verification.checks.hint import comments
 from darkroom.pipelines.verification.grading.number_words import ONES
 from darkroom.pipelines.verification.grading.word_lists import Patterns, read_words
-from darkroom.pipelines.vision.image_transform import (
-    PART_SHARE,
-    ImageTransform,
-    measure_transform,
-    residual,
-    trimmed,
-)
+from darkroom.pipelines.vision.image_transform import PART_SHARE, ImageTransform, measure_transform, residual, trimmed
 from darkroom.pipelines.vision.visibility import (
     QWEN2_5_VL,
     SEEN_LEVELS,

@@ -27,7 +27,7 @@ from darkroom.pipelines.models.tasks import question_text
 from darkroom.pipelines.verification.case import Case
 from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, by_votes, check, failed, judged, passed
 from darkroom.pipelines.verification.grading.number_words import in_words
-from darkroom.pipelines.verification.grading.word_lists import WordModel, read_words
+from darkroom.pipelines.verification.grading.word_lists import WordModel, plain_quotes, read_words
 from darkroom.pipelines.verification.judges.judge import Judge, JudgeQuestion
 
 PHRASES: dict[str, list[str]] = read_words(__file__, "hint_phrases")
@@ -57,7 +57,7 @@ def unseen_phrase(thought: str, *, by_model: bool = True) -> str | None:
 
 
 def _first_of(ways: Sequence[str], text: str) -> str | None:
-    plain = " ".join(text.split()).replace("\u2019", "'")
+    plain = plain_quotes(" ".join(text.split()))
     return next((match[0].strip() for way in ways if (match := phrases(way).search(plain))), None)
 
 

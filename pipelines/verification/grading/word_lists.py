@@ -101,7 +101,7 @@ class WordModel:
         return None
 
     def _features(self, part: str) -> set[str]:
-        tokens = _TOKEN.findall(part.replace("’", "'"))[:MAX_TOKENS]
+        tokens = _TOKEN.findall(plain_quotes(part))[:MAX_TOKENS]
         found = sorted(self._found(tokens))
         pairs = [(a, b, other - end) for n, (_, end, a) in enumerate(found) for other, _, b in found[n + 1 :] if a != b]
         marked = {f"{a}{mark}{b}" for a, b, gap in pairs if gap >= 0 for mark in (">~" if gap <= NEAR else ">")}
@@ -121,6 +121,11 @@ class WordModel:
         starts = [f"{phrase[:cut]}*" for cut in range(len(phrase) - len(last) + 2, len(phrase) + 1)]
         ends = [f"*{phrase[cut:]}" for cut in range(len(phrase))] if phrase == last else []
         yield from (name for entry in (phrase, *starts, *ends) for name in self._classes.get(entry, ()))
+
+
+def plain_quotes(text: str) -> str:
+    """Write apostrophes straight, and a single quotation mark that opens as a double one."""
+    return re.sub(r"(?<!\w)['‘](?=\w)", '"', text.replace("’", "'"))
 
 
 def parts_of(text: str) -> list[str]:

@@ -79,7 +79,7 @@ def test_leaks_of_five_languages_are_found_and_clean_thoughts_are_not(name, lang
 
 
 @pytest.mark.parametrize(
-    ("name", "n_found"), [("a", 46), ("b", 50), ("c", 33), ("d", 40), ("e", 45), ("f", 42), ("g", 38)]
+    ("name", "n_found"), [("a", 48), ("b", 50), ("c", 43), ("d", 40), ("e", 49), ("f", 49), ("g", 46), ("h", 144)]
 )
 def test_leaks_in_other_voices_are_found_as_the_page_says(name, n_found):
     """The model was trained on all of them: ``tests.measurements.leak_model`` leaves each batch out."""
