@@ -7,7 +7,6 @@ Of the ``rl`` dataset, the label is all that a reward function reads: {"ground_t
 reads no images at all: a row that shows one is rejected (``images_unsupported``).
 """
 
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +16,7 @@ from darkroom.pipelines.publishing.layouts.base import (
     BYTES,
     MESSAGE,
     ExportRow,
-    Layout,
+    declared,
     ground_truth,
     texts,
     without_videos,
@@ -58,27 +57,12 @@ def _texts(row: ExportRow) -> dict[str, Any]:
     return {"trajectory_id": row.row["trajectory_id"], "messages": row.messages()}
 
 
-OPENRLHF_RL = Layout(
-    name="openrlhf_rl",
-    trainer="OpenRLHF",
-    description="RL; prompts with labels",
-    messages="prompt",
-    render=_of_trajectory,
-    schema=RL_SCHEMA,
-    prompts_only=True,
-)
-OPENRLHF_SFT = Layout(
-    name="openrlhf_sft",
-    trainer="OpenRLHF",
-    description="SFT; texts only, rows with images are rejected",
-    media="none",
-    render=_texts,
-    by_loss=True,
-)
-OPENRLHF_PROMPTS = replace(
-    OPENRLHF_RL,
-    of="prompts",
-    render=_of_prompt,
+OPENRLHF_RL = declared("trajectories", "openrlhf_rl", _of_trajectory, schema=RL_SCHEMA)
+OPENRLHF_SFT = declared("trajectories", "openrlhf_sft", _texts)
+OPENRLHF_PROMPTS = declared(
+    "prompts",
+    "openrlhf_rl",
+    _of_prompt,
     schema=PROMPTS_SCHEMA,
     extra_files=lambda facts: adapter_files("darkroom_openrlhf.py"),
 )

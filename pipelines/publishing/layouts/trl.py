@@ -18,7 +18,6 @@ The chat template reads the flags (``chat_template.jinja`` in the output): witho
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from darkroom.pipelines.publishing.layouts.base import (
     TEXT,
     Column,
     ExportFacts,
-    Layout,
+    declared,
     hf_schema,
     prompt_columns,
     prompt_record,
@@ -105,27 +104,12 @@ def _template(facts: ExportFacts) -> dict[str, str]:
     return {name: chat_template(TEMPLATE.read_text(), model_type) for name, model_type in types.items()}
 
 
-TRL_TURNS = Layout(
-    name="trl_turns",
-    trainer="TRL",
-    description="SFT; observations as user turns, as GRPO has them",
-    render=lambda row: sft_record(row, messages_of(row.turns)),
-    schema=SFT_SCHEMA,
-    extra_files=_template,
-)
-TRL_INLINE = replace(
-    TRL_TURNS,
-    name="trl_inline",
-    description="SFT; one assistant turn with the observations inside, as Thyme has it",
-    render=lambda row: sft_record(row, inline_messages(row.turns)),
-)
-TRL_GRPO = Layout(
-    name="trl_grpo",
-    trainer="TRL",
-    description="GRPO; prompts with graders and what was measured",
-    messages="prompt",
-    render=lambda row: prompt_record(row, prompt=messages_of(row.turns), answer=row.row["answer"]),
+_SFT: dict[str, Any] = {"schema": SFT_SCHEMA, "extra_files": _template}
+TRL_TURNS = declared("trajectories", "trl_turns", lambda row: sft_record(row, messages_of(row.turns)), **_SFT)
+TRL_INLINE = declared("trajectories", "trl_inline", lambda row: sft_record(row, inline_messages(row.turns)), **_SFT)
+TRL_GRPO = declared(
+    "prompts",
+    "trl_grpo",
+    lambda row: prompt_record(row, prompt=messages_of(row.turns), answer=row.row["answer"]),
     schema=GRPO_SCHEMA,
-    of="prompts",
-    prompts_only=True,
 )
