@@ -18,17 +18,10 @@ from typing import Any
 import pyarrow as pa
 
 from darkroom.adapters import adapter_files
-from darkroom.pipelines.publishing.layouts.base import (
-    MESSAGE,
-    TEXT,
-    declared,
-    prompt_columns,
-    prompt_record,
-    sft_record,
-)
+from darkroom.pipelines.publishing.layouts import base
 from darkroom.pipelines.publishing.layouts.turns import Turn, with_placeholders
 
-GRPO_SCHEMA = pa.schema(prompt_columns(("messages", pa.list_(MESSAGE)), image=TEXT, answer="solution"))
+GRPO_SCHEMA = pa.schema(base.prompt_columns(("messages", pa.list_(base.MESSAGE)), image=base.TEXT, answer="solution"))
 
 
 def _message(turn: Turn) -> dict[str, Any]:
@@ -49,12 +42,12 @@ def _inline(turns: tuple[Turn, ...]) -> list[dict[str, Any]]:
     return messages
 
 
-MS_SWIFT = declared("trajectories", "ms_swift", lambda row: sft_record(row, [*map(_message, row.turns)]))
-MS_SWIFT_INLINE = declared("trajectories", "ms_swift_inline", lambda row: sft_record(row, _inline(row.turns)))
-MS_SWIFT_GRPO = declared(
+MS_SWIFT = base.declared("trajectories", "ms_swift", lambda row: base.sft_record(row, [*map(_message, row.turns)]))
+MS_SWIFT_INLINE = base.declared("trajectories", "ms_swift_inline", lambda row: base.sft_record(row, _inline(row.turns)))
+MS_SWIFT_GRPO = base.declared(
     "prompts",
     "ms_swift_grpo",
-    lambda row: prompt_record(row, messages=row.messages(), solution=row.row["answer"]),
+    lambda row: base.prompt_record(row, messages=row.messages(), solution=row.row["answer"]),
     schema=GRPO_SCHEMA,
     extra_files=lambda facts: adapter_files("darkroom_ms_swift.py"),
 )
