@@ -16,13 +16,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
-import typer
 import yaml
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
 from darkroom.pipelines.models.paper_prompts import PaperPrompt, paper_prompt
 from darkroom.train.runs import TrainError
-from darkroom.train.runs.command_line import Flag, Values
+from darkroom.train.runs.command_line import Flag, ProgramSettings, Values
 from darkroom.train.runs.held_out import HeldOutSettings
 
 MaxPixels = Annotated[
@@ -30,13 +29,16 @@ MaxPixels = Annotated[
     Field(ge=784, description="Scale larger images down to this many pixels; default: the model's own limit."),
 ]
 
-SaveSteps = Annotated[
-    int, typer.Option(min=0, help="Save a checkpoint every so many steps, from which training resumes. 0: none.")
-]
-ForceTraining = Annotated[bool, typer.Option("--force", help="Train even if the output is complete.")]
-RestartTraining = Annotated[
-    bool, typer.Option("--restart", help="Delete what an interrupted training left for this output, and begin anew.")
-]
+
+class RunOptions(ProgramSettings):
+    """How a training runs; no inputs of its checkpoint."""
+
+    save_steps: int = Field(default=0, ge=0)
+    """Save a checkpoint every so many steps, from which training resumes. 0: none."""
+    force: bool = False
+    """Train even if the output is complete."""
+    restart: bool = False
+    """Delete what an interrupted training left for this output, and begin anew."""
 
 
 _LATER = {
