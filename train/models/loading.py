@@ -12,6 +12,8 @@ import shutil
 from pathlib import Path
 from typing import Any, Literal, cast
 
+import yaml
+
 from darkroom.pipelines.publishing.layouts.trl import DEFAULT_SYSTEM, TEMPLATE, chat_template
 from darkroom.train.runs import TrainError
 from darkroom.train.runs.reporting import trackers
@@ -229,11 +231,7 @@ def template(name: Literal["sft", "grpo"], model_type: str = "qwen2_5_vl") -> st
     return chat_template(path.read_text(), model_type)
 
 
-STOCK = {
-    "qwen2_vl": ("Qwen2VLProcessor", "Qwen2VLVideoProcessor"),
-    "qwen2_5_vl": ("Qwen2_5_VLProcessor", "Qwen2VLVideoProcessor"),
-    "qwen3_vl": ("Qwen3VLProcessor", "Qwen3VLVideoProcessor"),
-}
+STOCK = yaml.safe_load(Path(__file__).with_name("stock_processors.yaml").read_text(encoding="utf-8"))
 """The classes of a processor and of its video processor, by model type."""
 _NAMES = ("auto_map", "processor_class", "image_processor_type", "video_processor_type")
 
