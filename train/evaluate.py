@@ -44,10 +44,6 @@ class EvaluationReport:
     reused: bool = False
 
     @property
-    def accuracy(self) -> float:
-        return float(self.made["results"]["all"]["accuracy"]["right"]["mean"])
-
-    @property
     def complete(self) -> bool:
         return not self.made["n_failed"]
 
