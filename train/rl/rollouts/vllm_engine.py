@@ -19,6 +19,7 @@ import torch
 
 from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.storage.row_files import by_key
+from darkroom.sandbox.errors import raised_as
 from darkroom.train.rl.rollouts.active_rollout import ActiveRollout, EngineClock
 from darkroom.train.rl.rollouts.sampling import TurnWatcher, changed
 from darkroom.train.rl.rollouts.transcript import GeneratedTurn
@@ -142,19 +143,15 @@ class VllmServer:
 
     def sync_weights(self) -> None:
         """Hand the weights over: all processes call it, the first one sends. Raises ``EngineDown``."""
-        with self._failures():
+        with raised_as(self._down, Exception):
             self._generation.sync_weights()
 
     async def _call(self, request: Callable[[], T]) -> T:
-        with self._failures():
+        with raised_as(self._down, Exception):  # TRL's client raises Exception itself for a failed request
             return await asyncio.get_running_loop().run_in_executor(self._threads, request)
 
-    @contextmanager
-    def _failures(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:  # TRL's client raises Exception itself for a failed request
-            raise EngineDown(self._client.base_url, _one_line(error)) from error
+    def _down(self, error: Exception) -> EngineDown:
+        return EngineDown(self._client.base_url, _one_line(error))
 
 
 def require_nccl() -> None:
