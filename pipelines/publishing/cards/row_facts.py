@@ -122,6 +122,18 @@ class RlFacts(SampleFacts):
             self._origins[what][who or _NOT_MEASURED] += 1
 
     @property
+    def counts(self) -> Mapping[str, Mapping[str, int]]:
+        """Rows by what they are."""
+        return {
+            "origin": self.public_or_annotated,
+            "source": self.sources,
+            "category": self.categories,
+            "difficulty": self.difficulties,
+            "grader": self.graders,
+            "licence": self.licenses,
+        }
+
+    @property
     def origins(self) -> list[tuple[str, str, int]]:
         """For each fact of the rows: what, by whom, and for how many rows."""
         return [(what, who, n) for what, counts in self._origins.items() for who, n in sorted(counts.items())]
