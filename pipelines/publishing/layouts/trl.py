@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import yaml
 
 from darkroom.pipelines.models.messages import Part, Text
 from darkroom.pipelines.publishing.layouts.base import (
@@ -40,12 +41,8 @@ from darkroom.pipelines.publishing.layouts.turns import Turn, plain
 
 TEMPLATE = Path(__file__).with_name("qwen_vl_sft.jinja")
 """The chat template with loss flags, but for what the model types differ in."""
-DEFAULT_SYSTEM: Mapping[str, str] = {
-    "qwen2_vl": "You are a helpful assistant.",
-    "qwen2_5_vl": "You are a helpful assistant.",
-    "qwen3_vl": "",
-}
-"""The system turn that a model's stock template gives to a conversation without one; Qwen3-VL gives none."""
+DEFAULT_SYSTEM: Mapping[str, str] = yaml.safe_load(Path(__file__).with_name("default_system.yaml").read_text())
+"""The system turn that a model's stock template gives to a conversation without one."""
 
 
 def messages_type(*flags: Column) -> pa.DataType:
