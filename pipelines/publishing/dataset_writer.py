@@ -44,16 +44,9 @@ R = TypeVar("R")
 F = TypeVar("F", bound=SampleFacts)
 _CARD = "README.md"
 _SHOWN = ("sample_id", "image_refs", "n_question_images", "video_refs")
-ROWS_CODE = (
-    *RUNNER_CODE,
-    __name__,
-    "darkroom.pipelines.publishing.judge_stats",
-    "darkroom.pipelines.publishing.row_selection",
-    "darkroom.pipelines.rl.rows",
-    "darkroom.pipelines.selection",
-    "darkroom.pipelines.verification.grading",
-    "darkroom.pipelines.vision",
-)
+_SELECTING = ("publishing.judge_stats", "publishing.row_selection", "rl.rows", "selection")
+_JUDGING = ("verification.grading", "vision")
+ROWS_CODE = (*RUNNER_CODE, __name__, *(f"darkroom.pipelines.{name}" for name in (*_SELECTING, *_JUDGING)))
 """The code that decides which rows ship, besides the publication's own."""
 _WRITING = ("cards", "features", "manifest", "parquet_shards", "judge_stats", "replay", "rendering")
 FILES_CODE = (__name__, *(f"{__package__}.{module}" for module in _WRITING))
