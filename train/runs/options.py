@@ -41,18 +41,14 @@ class RunOptions(ProgramSettings):
     """Delete what an interrupted training left for this output, and begin anew."""
 
 
-_LATER = {
-    *("trainer", "bf16_weights", "loss_policy", "without_comments", "options", "method_file"),
-    *(f"repetition{field}" for field in ("", "_chars", "_share", "_times", "_min_chars")),
-    *("eval_dataset", "eval_limit", "keep_best"),
-}
-_OFF_AT_0 = {"eval_every", "early_stop"}
+_LATER = yaml.safe_load(Path(__file__).with_name("later_options.yaml").read_text(encoding="utf-8"))
 
 
 def without_unset(record: Values) -> Values:
     """Leave out unset options that checkpoints of earlier versions do not name, so that those stay valid."""
-    unset = {name for name in _LATER & record.keys() if record[name] in (None, "", {}) or record[name] is False}
-    unset |= {name for name in _OFF_AT_0 & record.keys() if record[name] == 0}
+    later = record.keys() & _LATER["options"]
+    unset = {name for name in later if record[name] in (None, "", {}) or record[name] is False}
+    unset |= {name for name in record.keys() & _LATER["off_at_0"] if record[name] == 0}
     return {name: value for name, value in record.items() if name not in unset}
 
 
