@@ -25,7 +25,7 @@ from darkroom.train.rl.methods.rule_based import AdaptiveMethod, FigrMethod, PyV
 from darkroom.train.rl.settings import METHODS_VARIABLE, GrpoSettings, MethodDefaults as MethodDefaults
 from darkroom.train.runs import TrainError
 
-_OF_PAPERS = (ThymeMethod, PyVisionMethod, CodeVMethod, AdaptiveMethod, FigrMethod)
+_OF_PAPERS: tuple[type[Method], ...] = (ThymeMethod, PyVisionMethod, CodeVMethod, AdaptiveMethod, FigrMethod)
 METHODS: Mapping[str, Callable[[], Method]] = {
     name: partial(method, **fields) if fields else method
     for method in _OF_PAPERS
