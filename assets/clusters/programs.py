@@ -98,8 +98,7 @@ def flag_words(name: str, value: Value) -> list[str]:
 
 
 class ChildProcess:
-    """A started program and its job directory. Its output goes to the descriptor ``output``; None: into the run's
-    logs."""
+    """A started program and its job directory. Its output goes to the descriptor ``output``, else to the run's logs."""
 
     def __init__(
         self,

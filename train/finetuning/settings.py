@@ -36,10 +36,8 @@ _PHASES = TypeAdapter(tuple[Phase, ...])
 
 
 class SftSettings(TrainingSettings):
-    """The inputs of an SFT checkpoint besides its datasets and its model.
-
-    The defaults are those of Thyme's first phase, except for the small batch.
-    """
+    """The inputs of an SFT checkpoint besides its datasets and its model. The defaults are those of Thyme's first
+    phase, except for the small batch."""
 
     recipe: Annotated[str, Flag(hidden=True)] = ""
     phases: Annotated[tuple[Phase, ...], Flag(json=True)] = (Phase(),)

@@ -123,8 +123,7 @@ def has_gpu() -> bool:
 def load_model(folder: Path, *, keeps_float32: bool = False, attn_implementation: str | None = None) -> Any:
     """Load the model: in float32 on a CPU, and on a GPU in bfloat16 unless it ``keeps_float32``, as for training all
     weights: of bfloat16 weights 98 in 100 stay where they are in 20 steps of 1e-6, smaller than half the distance to
-    the next number. Raises ``TrainError`` where this machine has no such ``attn_implementation`` (transformers' names).
-    """
+    the next number. Raises ``TrainError`` where there is no such ``attn_implementation`` (transformers' names)."""
     import torch
     from transformers import AutoModelForImageTextToText
 
@@ -238,8 +237,7 @@ _NAMES = ("auto_map", "processor_class", "image_processor_type", "video_processo
 
 def save_processor(processor: Any, folder: Path, *, model_type: str, base: Path | None = None) -> None:
     """Write ``processor`` with the video settings of ``base``, the model that training began with: transformers 5 reads
-    ``processor_config.json``, version 4 the files beside it. ``auto_map`` stays, for transformers without torchvision.
-    """
+    ``processor_config.json``, version 4 those beside it. ``auto_map`` stays, for transformers without torchvision."""
     processor.save_pretrained(folder)
     for weights in folder.glob("*.safetensors"):  # which their library lets the owner alone read
         weights.chmod((folder / "config.json").stat().st_mode)

@@ -191,14 +191,11 @@ def _one_line(error: Exception) -> str:
 
 
 def prepare_vllm() -> None:
-    """Prepare vLLM in this process, on a CPU; called before a trainer makes its engine.
-
-    The engine computes in float32 as the trainer does, and is not compiled, for which it would need a C++ compiler.
-
-    Where the CPU has AVX-512, vLLM 0.31 computes with copies that oneDNN has packed, and drops the weights themselves.
-    A later update fails then ("'Parameter' object has no attribute 'weight_loader'"), or does nothing (output head).
-    Here torch computes with the weights.
-    """
+    """Prepare vLLM in this process, on a CPU; called before a trainer makes its engine. The engine computes in float32
+    as the trainer does, and is not compiled, for which it would need a C++ compiler. Where the CPU has AVX-512, vLLM
+    0.31 computes with copies that oneDNN has packed, and drops the weights themselves. A later update fails then
+    ("'Parameter' object has no attribute 'weight_loader'"), or does nothing (output head). Here torch computes with the
+    weights."""
     from trl.generation import vllm_generation
     from vllm.model_executor.layers import utils
 
@@ -214,8 +211,7 @@ def prepare_vllm() -> None:
 class ServerTurns:
     """A ``TurnWriter`` that requests the turns of each rollout by itself: no rollout waits for another one. A turn's
     seed follows from the training's seed, step, prompt, rollout and round, that of a request also from its number in
-    the turn, so that the order in which requests and code end has no effect, as far as the engine runs batch invariant.
-    """
+    the turn, so that the order in which requests and code end has no effect, if the engine runs batch invariant."""
 
     server: VllmServer
     _: KW_ONLY
