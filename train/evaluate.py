@@ -43,14 +43,6 @@ class EvaluationReport:
     made: Mapping[str, Any]
     reused: bool = False
 
-    @property
-    def accuracy(self) -> float:
-        return float(self.made["results"]["all"]["accuracy"]["right"]["mean"])
-
-    @property
-    def complete(self) -> bool:
-        return not self.made["n_failed"]
-
 
 def evaluate(
     settings: EvaluationSettings,
@@ -199,8 +191,8 @@ def main(
         with reporting() as report:
             evaluation = evaluate(chosen, report, exports=export or (), force=force)
             report.line(accuracy_table(evaluation.made["results"]))
-            if not evaluation.complete:
-                report.line(f"not complete: {evaluation.made['n_failed']} rollouts failed; run the same command again")
+            if n_failed := evaluation.made["n_failed"]:
+                report.line(f"not complete: {n_failed} rollouts failed; run the same command again")
             report.line(f"{evaluation.folder / 'report.html'}")
             report.materialized(metadata(evaluation))
 

@@ -20,7 +20,7 @@ import yaml
 from darkroom.pipelines.command_line.errors import program_of
 from darkroom.train.rl.settings import GrpoSettings, JudgeOptions, added_names
 from darkroom.train.runs.command_line import Values, config_option, guarded, takes_settings
-from darkroom.train.runs.options import ForceTraining, RestartTraining, SaveSteps, local_datasets
+from darkroom.train.runs.options import RunOptions, local_datasets
 from darkroom.train.runs.reporting import ReportTo, choose_trackers
 
 if TYPE_CHECKING:
@@ -105,6 +105,7 @@ def main(
     output: Annotated[Path, typer.Option(help="Folder of the checkpoint; replaced as a whole when training ends.")],
     settings: Annotated[Values, GrpoSettings],
     judge: Annotated[Values, JudgeOptions],
+    run: Annotated[Values, RunOptions],
     config: Annotated[Path | None, config_option("generations: 8")] = None,
     method: Annotated[
         str,
@@ -113,10 +114,7 @@ def main(
             + added_names()
         ),
     ] = "thyme",
-    save_steps: SaveSteps = 0,
     report_to: ReportTo = "none",
-    force: ForceTraining = False,
-    restart: RestartTraining = False,
     print_config: Annotated[
         bool,
         typer.Option(
@@ -158,8 +156,7 @@ def main(
         judges, identity = judges_of(**judge)
         chosen = settings_of(method, **settings, judge=identity)
         (folder,) = local_datasets([dataset])
-        how: dict[str, Any] = {"save_steps": save_steps, "force": force, "restart": restart}
-        reinforce(folder, model, output, chosen, judges=judges, **how)
+        reinforce(folder, model, output, chosen, judges=judges, **run)
 
 
 if __name__ == "__main__":

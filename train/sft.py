@@ -28,7 +28,7 @@ from darkroom.train.finetuning.settings import (
 )
 from darkroom.train.runs import TrainError
 from darkroom.train.runs.command_line import Values, config_option, guarded, recipe_values, takes_settings
-from darkroom.train.runs.options import ForceTraining, RestartTraining, SaveSteps, assigned, local_datasets
+from darkroom.train.runs.options import RunOptions, assigned, local_datasets
 from darkroom.train.runs.reporting import ReportTo, choose_trackers
 
 if TYPE_CHECKING:
@@ -110,6 +110,7 @@ def main(
     model: Annotated[Path, typer.Option(help="Folder of the model to start from.")],
     output: Annotated[Path, typer.Option(help="Folder of the checkpoint; replaced as a whole when training ends.")],
     settings: Annotated[Values, SftSettings],
+    run: Annotated[Values, RunOptions],
     config: Annotated[Path | None, config_option("learning_rate: 1e-5")] = None,
     recipe: Annotated[
         str,
@@ -119,10 +120,7 @@ def main(
             is_eager=True,
         ),
     ] = "",
-    save_steps: SaveSteps = 0,
     report_to: ReportTo = "none",
-    force: ForceTraining = False,
-    restart: RestartTraining = False,
     assignments: Annotated[
         list[str] | None,
         typer.Option("--set", help="An argument of TRL's trainer, as in trainer.optim=sgd. May be repeated."),
@@ -160,8 +158,7 @@ def main(
         if phases:
             settings["phases"] = read_phases(phases, _schedule_options(context))
         chosen = SftSettings(recipe=recipe or (config.stem if config else ""), **settings)
-        how: dict[str, Any] = {"save_steps": save_steps, "force": force, "restart": restart}
-        finetune(local_datasets(dataset), model, output, chosen, **how)
+        finetune(local_datasets(dataset), model, output, chosen, **run)
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ def dataset_texts(*folders: Path) -> Iterator[str]:
     for file in files:
         check_columns(file, "trajectories")
     for row in read_files(files, without=("images", "videos")):
-        for message in conversation(row, layout="turns").messages:
+        for message in conversation(row, layout="turns"):
             yield "".join(part.get("text", "") for part in message["content"])
 
 

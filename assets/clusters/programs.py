@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import dagster as dg
+import yaml
 from dagster_pipes import PipesDefaultMessageWriter
 
 from darkroom.assets.terminal import progress_sink
@@ -35,15 +36,8 @@ MAX_OBSERVATIONS = 100
 """Maximum per run: each is a row in Dagster's event log and a point of its plots."""
 _SECONDS = 0.2
 _STEP = "step"
-_REPLACED = {
-    "": "DARKROOM_RUN_ON",
-    "URL": "DARKROOM_RUN_ON with the cluster's address",
-    "OPTIONS": "DARKROOM_RUN_OPTIONS",
-    **dict.fromkeys(("SUBMIT", "WAIT_HOURS"), "nothing: runs on Slurm are always submitted"),
-    **dict.fromkeys(("IMAGE", "CLAIM"), "dagster-k8s' launcher in dagster.yaml"),
-    **dict.fromkeys(("FOLDER", "PYTHON"), "the same path of Python on every machine"),
-}
-"""By suffix, settings of earlier versions and what has taken their place."""
+_REPLACED = yaml.safe_load(Path(__file__).with_name("replaced_settings.yaml").read_text(encoding="utf-8"))
+"""Settings of earlier versions and what has taken their place."""
 
 
 class LaunchError(UserError):
@@ -59,8 +53,7 @@ class LauncherResource(EnvironmentSettings, dg.ConfigurableResource):
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
         """Read ``DARKROOM_LAUNCH_…``. Raises ``LaunchError``, naming the variable that is wrong or was replaced."""
-        for suffix, successor in _REPLACED.items():
-            name = f"{PREFIX}{suffix}".rstrip("_")
+        for name, successor in _REPLACED.items():
             if environment.get(name, "") not in ("", "local"):
                 raise LaunchError(
                     f"{name} is a setting of an earlier version: training is placed like all runs now. Unset it; what "
@@ -105,8 +98,7 @@ def flag_words(name: str, value: Value) -> list[str]:
 
 
 class ChildProcess:
-    """A started program and its job directory. Its output goes to the descriptor ``output``; None: into the run's
-    logs."""
+    """A started program and its job directory. Its output goes to the descriptor ``output``, else to the run's logs."""
 
     def __init__(
         self,

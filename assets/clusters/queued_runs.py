@@ -43,8 +43,7 @@ class QueuedRuns:
 
     def submit(self, partitions: Sequence[str], only: _Keys = None, run_config: _RunConfig = None) -> int:
         """Queue one run for each shard ("" of a job that has no partitions), unless an earlier call has queued it.
-        Returns the number of shards that have to wait, for another call: another run is making one of the assets there.
-        """
+        Returns the number of shards that have to wait, for another call: another run makes one of the assets there."""
         keys = sorted(key.to_user_string() for key in only or ())
         # equal for runs that do the same on a shard; ``all``: the whole job as it is
         selection = digest([*keys, run_config] if run_config else keys)[:16] if keys or run_config else "all"

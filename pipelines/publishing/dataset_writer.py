@@ -17,12 +17,15 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from darkroom.pipelines.generation.stage import RUNNER_CODE
+from darkroom.pipelines.publishing.cards import front_matter
 from darkroom.pipelines.publishing.cards.row_facts import SampleFacts
 from darkroom.pipelines.publishing.dataset_reader import Kind, dataset_files, dataset_folders, marker_facts, read_files
 from darkroom.pipelines.publishing.manifest import MANIFEST, write_manifest
 from darkroom.pipelines.publishing.parquet_shards import ShardWriter, Shipped
+from darkroom.pipelines.publishing.rendering import render
 from darkroom.pipelines.publishing.row_selection import Selection
 from darkroom.pipelines.records import ImageRef, Reject, Sample, VideoRef, from_row, to_row
+from darkroom.pipelines.records.annotation import asked
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.records.reject_reasons import reject
 from darkroom.pipelines.records.samples import bare_sample
@@ -41,16 +44,9 @@ R = TypeVar("R")
 F = TypeVar("F", bound=SampleFacts)
 _CARD = "README.md"
 _SHOWN = ("sample_id", "image_refs", "n_question_images", "video_refs")
-ROWS_CODE = (
-    *RUNNER_CODE,
-    __name__,
-    "darkroom.pipelines.publishing.judge_stats",
-    "darkroom.pipelines.publishing.row_selection",
-    "darkroom.pipelines.rl.rows",
-    "darkroom.pipelines.selection",
-    "darkroom.pipelines.verification.grading",
-    "darkroom.pipelines.vision",
-)
+_SELECTING = ("publishing.judge_stats", "publishing.row_selection", "rl.rows", "selection")
+_JUDGING = ("verification.grading", "vision")
+ROWS_CODE = (*RUNNER_CODE, __name__, *(f"darkroom.pipelines.{name}" for name in (*_SELECTING, *_JUDGING)))
 """The code that decides which rows ship, besides the publication's own."""
 _WRITING = ("cards", "features", "manifest", "parquet_shards", "judge_stats", "replay", "rendering")
 FILES_CODE = (__name__, *(f"{__package__}.{module}" for module in _WRITING))
@@ -65,6 +61,7 @@ class Publication(ABC, Generic[R, F]):
     kind: ClassVar[Kind]
     stage: ClassVar[str]
     """What its rejects name."""
+    card_template: ClassVar[str]
     workspace: Workspace
     screening: Screening | None
     validation_share: float
@@ -121,8 +118,22 @@ class Publication(ABC, Generic[R, F]):
         """Facts for the card, of no row yet."""
 
     @abstractmethod
+    def card_facts(self, facts: F, folder: Path) -> dict[str, Any]:
+        """What this card says besides others', by the template's names, with its ``title`` and ``tags``; the parquet
+        files in ``folder`` are complete when this is computed."""
+
     def card(self, facts: F, report: StageReport, n_by_split: Mapping[str, int], folder: Path) -> str:
-        """The card's text; the parquet files in ``folder`` are complete when this is computed."""
+        """The card's text, of complete parquet files in ``folder``."""
+        own, listed = self.card_facts(facts, folder), self.workspace.benchmarks
+        head = front_matter(own.pop("title"), facts, self.kind, tags=own.pop("tags"), languages=self.languages)
+        own["benchmarks"] = [benchmark.name for benchmark in read_benchmarks(listed)] if listed.exists() else []
+        counts = {"facts": facts, "report": report, "n_by_split": n_by_split}
+        return render(self.card_template, front_matter=head, asked=asked, **counts, **own) + "\n"
+
+    @property
+    def languages(self) -> Mapping[str, str]:
+        """Languages of the questions, by source, where it is stated."""
+        return Catalog(self.workspace.sources).languages()
 
     @cached_property
     def splits(self) -> Splits:
@@ -231,17 +242,6 @@ class Publication(ABC, Generic[R, F]):
 
     def _writer(self, folder: Path, split: Split) -> ShardWriter:
         return ShardWriter(folder, self.kind, split, shard_bytes=self.shard_bytes)
-
-
-def languages(workspace: Workspace) -> Mapping[str, str]:
-    """Languages of the questions, by source, where it is stated."""
-    return Catalog(workspace.sources).languages()
-
-
-def benchmark_names(workspace: Workspace) -> list[str]:
-    """The benchmarks that rows were compared with."""
-    listed = workspace.benchmarks
-    return [benchmark.name for benchmark in read_benchmarks(listed)] if listed.exists() else []
 
 
 def _read_marker(folder: StorePath, inputs: str) -> Shipped | None:

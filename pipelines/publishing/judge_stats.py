@@ -3,7 +3,6 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +10,7 @@ from darkroom.pipelines.records import Check, Review
 from darkroom.pipelines.records.annotation import asked, measured_on, writer_in_words
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.row_files import by_key
-from darkroom.pipelines.storage.tables import TableKey, TableMissing, Tables
+from darkroom.pipelines.storage.tables import TableKey, Tables
 from darkroom.pipelines.verification.checks.necessity import NEEDS_IMAGE, NEEDS_TOOLS, error_rates_in_words
 from darkroom.pipelines.verification.proportion import Proportion, proportion_of
 
@@ -106,9 +105,8 @@ def reviews_key(family: str) -> TableKey:
 
 def read_reviews(tables: Tables, family: str) -> list[Review]:
     """The family's reviews; empty without any."""
-    with suppress(TableMissing):
-        return tables.read(reviews_key(family), Review)
-    return []
+    key = reviews_key(family)
+    return tables.read(key, Review) if tables.exists(key) else []
 
 
 def review_checks(reviews: Iterable[Review]) -> Mapping[str, Check]:

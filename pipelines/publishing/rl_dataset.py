@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from darkroom.pipelines.generation.stage import Shard, row_error
-from darkroom.pipelines.publishing.cards import front_matter
 from darkroom.pipelines.publishing.cards.row_facts import RlFacts, intake_choices
-from darkroom.pipelines.publishing.dataset_writer import FILES_CODE, ROWS_CODE, Publication, benchmark_names, languages
+from darkroom.pipelines.publishing.dataset_writer import FILES_CODE, ROWS_CODE, Publication
 from darkroom.pipelines.publishing.parquet_shards import SHARD_BYTES, prompt_row
-from darkroom.pipelines.publishing.rendering import render, text_bars
+from darkroom.pipelines.publishing.rendering import text_bars
 from darkroom.pipelines.publishing.row_selection import Selection
 from darkroom.pipelines.records import RLRow, Sample
-from darkroom.pipelines.records.annotation import Annotators, asked, measured_on
+from darkroom.pipelines.records.annotation import Annotators, measured_on
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.rl import candidates, pass_rates, suitability
@@ -26,7 +25,7 @@ from darkroom.pipelines.selection.sampling import Candidate, Strata
 from darkroom.pipelines.selection.screening import Screening
 from darkroom.pipelines.sources.catalog import Catalog, source_of
 from darkroom.pipelines.storage.row_files import RowStream
-from darkroom.pipelines.storage.stage_runs import StageReport, code_digest
+from darkroom.pipelines.storage.stage_runs import code_digest
 from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.tables import Mask, TableKey
 from darkroom.pipelines.storage.workspace import Workspace
@@ -51,6 +50,7 @@ class RlDataset(Publication[RLRow, RlFacts]):
     record = RLRow
     kind = "prompts"
     stage = KEY.asset[0]
+    card_template = "cards/rl_card.md.jinja"
     workspace: Workspace
     partitions: Sequence[str]
     annotated: Sequence[Sample]
@@ -83,7 +83,7 @@ class RlDataset(Publication[RLRow, RlFacts]):
         keys = [shard.key(asset) for asset in STAGES for shard in shards_with(self.workspace, self.partitions, asset)]
         facts = [[str(key), tables.facts(key)] for key in keys]
         people = [self._agreement, self.annotators, sorted(self.from_drafts)]
-        stated = [languages(self.workspace), self._intake_choices, self._stated]
+        stated = [self.languages, self._intake_choices, self._stated]
         rest = [self.validation_share, self.shard_bytes, *people, *stated, code_digest(*FILES_CODE, __name__)]
         return digest([tables.fingerprint(KEY), tables.facts(KEY), facts, *rest])
 
@@ -120,25 +120,18 @@ class RlDataset(Publication[RLRow, RlFacts]):
         own = ("workspace", "partitions", "annotators", "from_drafts")
         return RlFacts(choices=self._intake_choices, **{name: getattr(self, name) for name in own})
 
-    def card(self, facts: RlFacts, report: StageReport, n_by_split: Mapping[str, int], folder: Path) -> str:
+    def card_facts(self, facts: RlFacts, folder: Path) -> dict[str, Any]:
         workspace = self.workspace
-        title, tags, spoken = "Darkroom RL prompts", ["reinforcement-learning"], languages(workspace)
-        card = render(
-            "cards/rl_card.md.jinja",
-            front_matter=front_matter(title, facts, self.kind, tags=tags, languages=spoken),
-            facts=facts,
-            report=report,
-            n_by_split=n_by_split,
-            stages=stage_facts(workspace, self.partitions),
-            solved=polled(all_votes(workspace, self.partitions, pass_rates.ASSET)),
-            voted=polled(all_votes(workspace, self.partitions, suitability.VOTES)),
-            benchmarks=benchmark_names(workspace),
-            agreement=self._agreement,
-            asked=asked,
-            measured_on=measured_on,
-            bars=lambda counts: text_bars({f"{n:>3} ": n_rows for n, n_rows in counts.items()}),
-        )
-        return f"{card}\n"
+        return {
+            "title": "Darkroom RL prompts",
+            "tags": ["reinforcement-learning"],
+            "stages": stage_facts(workspace, self.partitions),
+            "solved": polled(all_votes(workspace, self.partitions, pass_rates.ASSET)),
+            "voted": polled(all_votes(workspace, self.partitions, suitability.VOTES)),
+            "agreement": self._agreement,
+            "measured_on": measured_on,
+            "bars": lambda counts: text_bars({f"{n:>3} ": n_rows for n, n_rows in counts.items()}),
+        }
 
     def _gathered(self) -> Selection:
         selection = Selection()

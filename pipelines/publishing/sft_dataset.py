@@ -13,9 +13,9 @@ import numpy as np
 from darkroom.pipelines.generation.funnel import funnel_of
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.stage import SAMPLES
-from darkroom.pipelines.publishing.cards import example_of, front_matter, in_words, interval, labelled_by
+from darkroom.pipelines.publishing.cards import example_of, in_words, interval, labelled_by
 from darkroom.pipelines.publishing.cards.row_facts import SftFacts, intake_choices, release_facts
-from darkroom.pipelines.publishing.dataset_writer import FILES_CODE, ROWS_CODE, Publication, benchmark_names, languages
+from darkroom.pipelines.publishing.dataset_writer import FILES_CODE, ROWS_CODE, Publication
 from darkroom.pipelines.publishing.judge_stats import (
     acceptance,
     judge_stats_fingerprint,
@@ -24,17 +24,15 @@ from darkroom.pipelines.publishing.judge_stats import (
     review_checks,
 )
 from darkroom.pipelines.publishing.parquet_shards import SHARD_BYTES, trajectory_row
-from darkroom.pipelines.publishing.rendering import render
 from darkroom.pipelines.publishing.replay import replay
 from darkroom.pipelines.publishing.row_selection import Selection
 from darkroom.pipelines.records import Check, Sample, Trajectory, to_row
-from darkroom.pipelines.records.annotation import asked
 from darkroom.pipelines.records.digest import digest, key64
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.selection.sampling import Candidate, Strata, difficulty
 from darkroom.pipelines.selection.screening import Screening
 from darkroom.pipelines.storage.row_files import KeyedSpill, RowStream
-from darkroom.pipelines.storage.stage_runs import StageReport, code_digest
+from darkroom.pipelines.storage.stage_runs import code_digest
 from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.tables import Mask, TableKey, Tables
 from darkroom.pipelines.storage.workspace import Workspace
@@ -74,6 +72,7 @@ class SftDataset(Publication[Trajectory, SftFacts]):
     record = Trajectory
     kind = "trajectories"
     stage = "sft_dataset"
+    card_template = "cards/sft_card.md.jinja"
     workspace: Workspace
     recipe: Recipe
     partitions: Sequence[str]
@@ -106,7 +105,7 @@ class SftDataset(Publication[Trajectory, SftFacts]):
 
     def file_inputs(self) -> str:
         """The table's, the splits, and the code that writes files and card."""
-        cards = [languages(self.workspace), self._intake_choices, self.n_replayed]
+        cards = [self.languages, self._intake_choices, self.n_replayed]
         splits = [self.splits.of(name) for (name,) in self.workspace.tables.columns(self.key, "sample_id")]
         return digest([self.inputs(), *cards, splits, self.shard_bytes, code_digest(*FILES_CODE)])
 
@@ -157,31 +156,22 @@ class SftDataset(Publication[Trajectory, SftFacts]):
     def facts(self) -> SftFacts:
         return SftFacts(choices=self._intake_choices)
 
-    def card(self, facts: SftFacts, report: StageReport, n_by_split: Mapping[str, int], folder: Path) -> str:
+    def card_facts(self, facts: SftFacts, folder: Path) -> dict[str, Any]:
         """Facts of the family's stages, with a replay of what was written."""
         tables, recipe, family = self.workspace.tables, self.recipe, self.recipe.family
-        title, tags = f"Darkroom SFT: {family}", [family, recipe.protocol.name]
-        card = render(
-            "cards/sft_card.md.jinja",
-            front_matter=front_matter(title, facts, self.kind, tags=tags, languages=languages(self.workspace)),
-            recipe=recipe,
-            facts=facts,
-            report=report,
-            n_by_split=n_by_split,
-            has_code=any(facts.rounds),
-            funnel=funnel_of(tables, family, self._partitions),
-            benchmarks=benchmark_names(self.workspace),
-            replayed=None if self.n_replayed == 0 else replay([folder], limit=self.n_replayed),
-            judging=judge_stats_of(tables, family, self._partitions),
-            reviewed=acceptance(read_reviews(tables, family)),
-            release=release_facts(tables, family, self._partitions) if recipe.writer == "released" else None,
-            example=example_of(*facts.first) if facts.first else "",
-            asked=asked,
-            labelled_by=labelled_by,
-            in_words=in_words,
-            interval=interval,
-        )
-        return f"{card}\n"
+        return {
+            "title": f"Darkroom SFT: {family}",
+            "tags": [family, recipe.protocol.name],
+            "recipe": recipe,
+            "has_code": any(facts.rounds),
+            "funnel": funnel_of(tables, family, self._partitions),
+            "replayed": None if self.n_replayed == 0 else replay([folder], limit=self.n_replayed),
+            "judging": judge_stats_of(tables, family, self._partitions),
+            "reviewed": acceptance(read_reviews(tables, family)),
+            "release": release_facts(tables, family, self._partitions) if recipe.writer == "released" else None,
+            "example": example_of(*facts.first) if facts.first else "",
+            **{"labelled_by": labelled_by, "in_words": in_words, "interval": interval},
+        }
 
     def _gathered(self) -> Selection:
         selection, tables = Selection(), self.workspace.tables

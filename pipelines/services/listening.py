@@ -253,8 +253,7 @@ class _Impatient(H11Protocol):
 
 
 def listen(app: ASGIApp, host: str, port: int, ready: Callable[[str], str]) -> None:
-    """Serves until SIGTERM or Ctrl-C; prints what ``ready`` makes of the address. Raises ``UserError`` where it cannot
-    listen there."""
+    """Serve until SIGTERM or Ctrl-C; prints what ``ready`` makes of the address. Raises ``UserError`` if it cannot."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listening = socket.create_server((host, port), family=family)

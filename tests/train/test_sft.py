@@ -79,15 +79,16 @@ def test_the_trained_model_writes_the_program(trained, signs):
     from darkroom.train.models.loading import load_model, load_processor
 
     processor, model = load_processor(trained[0]), load_model(trained[0]).eval()
-    said = conversation(open_dataset(signs)[0], layout="turns")
-    said.messages[1]["content"][0]["image"] = said.images[0]
+    row = open_dataset(signs)[0]
+    said = conversation(row, layout="turns")
+    said[1]["content"][0]["image"] = row["images"][0]
     inputs = processor.apply_chat_template(
-        said.messages[:2], tokenize=True, return_dict=True, return_tensors="pt", add_generation_prompt=True
+        said[:2], tokenize=True, return_dict=True, return_tensors="pt", add_generation_prompt=True
     )
     with torch.no_grad():
         tokens = model.generate(**inputs, max_new_tokens=60, do_sample=False)
     text = processor.tokenizer.decode(tokens[0, inputs["input_ids"].shape[1] :])
-    assert text == said.messages[2]["content"][0]["text"] + "<|im_end|>"
+    assert text == said[2]["content"][0]["text"] + "<|im_end|>"
 
 
 def test_a_second_run_with_the_same_inputs_has_nothing_to_do(trained, signs, tiny_signs, capsys):

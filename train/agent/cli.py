@@ -11,12 +11,8 @@ from darkroom.pipelines.services.cli import Host, Port, require_packages
 from darkroom.train.evaluation.settings import AgentSettings
 from darkroom.train.runs.command_line import Values, guarded, takes_settings
 
-app = command_group()
-
-
-@app.callback()
-def agent() -> None:
-    """Serve a model that thinks with images to any benchmark tool."""
+app = command_group(help="Serve a model that thinks with images to any benchmark tool.")
+app.callback()(lambda: None)  # a group, although it has one command
 
 
 @app.command()

@@ -11,12 +11,8 @@ from darkroom.pipelines.services.cli import Host, Port, require_packages
 from darkroom.train.rl.settings import JudgeOptions, ProtocolName
 from darkroom.train.runs.command_line import Values, guarded, takes_settings
 
-app = command_group()
-
-
-@app.callback()
-def environment() -> None:
-    """Serve RL rows with their sandbox and rewards to any trainer."""
+app = command_group(help="Serve RL rows with their sandbox and rewards to any trainer.")
+app.callback()(lambda: None)  # a group, although it has one command
 
 
 @app.command()

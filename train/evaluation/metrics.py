@@ -82,8 +82,7 @@ _NOT_EXECUTED = frozenset({"blocked", "protocol"})
 @dataclass(frozen=True, slots=True)
 class Accuracy:
     """``right``: share of right answers; ``value``: the benchmark's own score (ANLS), the same where it has none;
-    ``pass_at``: the unbiased pass@k for k = 1, 2, 4, …; ``circular``: the share of questions right in all their forms,
-    if several."""
+    ``pass_at``: the unbiased pass@k for k = 1, 2, 4, …; ``circular``: the share of questions right in all forms."""
 
     right: Estimate
     value: Estimate

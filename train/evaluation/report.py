@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from darkroom.pipelines.inspection.charts import BLUE, GREEN, INK, LINE, ORANGE, mix, new_axes, new_figure, png, styled
+from darkroom.pipelines.inspection.pages import markdown_table
 from darkroom.pipelines.publishing.rendering import templates
 
 _EDGE = re.compile(r"(?<!\\)\|")
@@ -36,8 +37,8 @@ def _table(lines: str) -> str:
     """Rows of cells as a table with a line below its head; columns that are empty in every row are omitted."""
     head, *rows = ([cell.strip() for cell in _EDGE.split(line)[1:-1]] for line in lines.strip().splitlines())
     columns = [column for column in range(len(head)) if not column or any(row[column] for row in rows)]
-    lines_kept = ["| " + " | ".join(row[column] for column in columns) + " |" for row in (head, *rows)]
-    return "\n".join([lines_kept[0], "|" + " --- |" * len(columns), *lines_kept[1:]]) + "\n"
+    kept = ([row[column] for column in columns] for row in (head, *rows))
+    return markdown_table(next(kept), kept) + "\n"
 
 
 def _cell(text: str) -> str:

@@ -98,17 +98,13 @@ def with_boxes(rollouts: Iterable[ScoredRollout]) -> list[ScoredRollout]:
     return [scored for scored in rollouts if scored.question.sample.truth.boxes]
 
 
-Verdicts = Mapping[tuple[str, str], bool]
-"""The judge's verdict by question and image."""
-
-
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Rollouts, controls and the judge's verdicts; None without a judge."""
+    """Rollouts, controls and the judge's verdicts by question and image; None without a judge."""
 
     rollouts: Sequence[ScoredRollout]
     controlled: Sequence[Counterfactual]
-    verdicts: Verdicts | None
+    verdicts: Mapping[tuple[str, str], bool] | None
     vision: VisionModel
     cover: float
     whole_share: float

@@ -75,8 +75,7 @@ def _questions(files: Sequence[Path]) -> set[str]:
 
 def presented(dataset: Dataset, present: Callable[[dict[str, Any]], dict[str, Any]], *, decode: bool = True) -> Dataset:
     """Turn every row of ``dataset`` into ``present(row)`` when it is read, since Arrow would fill every part of a
-    message with None for others' keys. Without ``decode`` images are as they are stored, ``{"bytes": …, "path": …}``.
-    """
+    message with None for others' keys. Without ``decode`` images are as stored, ``{"bytes": …, "path": …}``."""
 
     def transform(batch: dict[str, list[Any]]) -> dict[str, list[Any]]:
         rows = [dict(zip(batch, values, strict=True)) for values in zip(*batch.values(), strict=True)]

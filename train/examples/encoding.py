@@ -47,20 +47,12 @@ def uncommented(code: str) -> str:
 Layout = Literal["turns", "inline"]
 
 
-@dataclass(frozen=True, slots=True)
-class Conversation:
-    """Messages in TRL's form and the images of their placeholders, in order."""
-
-    messages: list[dict[str, Any]]
-    images: list[Any]
-
-
-def conversation(row: Row, *, layout: Layout) -> Conversation:
-    """Convert the trajectory of ``row``. Raises ``TrainError`` with the row's id when the row contradicts itself."""
+def conversation(row: Row, *, layout: Layout) -> list[dict[str, Any]]:
+    """Convert the trajectory of ``row`` to messages in TRL's form, with placeholders for its images in their order.
+    Raises ``TrainError`` with the row's id when the row contradicts itself."""
     with raised_as(lambda error: TrainError(f"row {row['trajectory_id']}: {error.evidence}"), Unrenderable):
         turns = rendering.turns(row)
-    messages = messages_of(turns) if layout == "turns" else inline_messages(turns)
-    return Conversation(messages, list(row["images"] or []))
+    return messages_of(turns) if layout == "turns" else inline_messages(turns)
 
 
 def sample_of(row: Row, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...]) -> Sample:
@@ -112,11 +104,11 @@ class RowReader:
 
     def present(self, row: Row) -> dict[str, Any]:
         """Convert a row to TRL's example: messages whose parts are trained or not, and their images in order."""
-        example = conversation(self.ablated(row), layout=self.layout)
-        for message in example.messages:
+        messages = conversation(self.ablated(row), layout=self.layout)
+        for message in messages:
             if self.train_observations and message["role"] == "assistant":
                 message["content"] = [{**part, "train": True} for part in message["content"]]
-        return {"messages": example.messages, "images": example.images}
+        return {"messages": messages, "images": list(row["images"] or [])}
 
     def collate(self, examples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Encode ``examples`` (``messages``, and ``images`` in the order of their placeholders) as tensors (rows,

@@ -67,10 +67,6 @@ class LossMask:
         return list(self.ids).count(self.reader.processor.image_token_id)
 
     @property
-    def pieces(self) -> list[Piece]:
-        return list(_pieces(self))
-
-    @property
     def runs(self) -> list[Run]:
         return [Run(kind, list(pieces)) for kind, pieces in groupby(_pieces(self), key=lambda piece: piece.kind)]
 

@@ -36,10 +36,8 @@ _PHASES = TypeAdapter(tuple[Phase, ...])
 
 
 class SftSettings(TrainingSettings):
-    """The inputs of an SFT checkpoint besides its datasets and its model.
-
-    The defaults are those of Thyme's first phase, except for the small batch.
-    """
+    """The inputs of an SFT checkpoint besides its datasets and its model. The defaults are those of Thyme's first
+    phase, except for the small batch."""
 
     recipe: Annotated[str, Flag(hidden=True)] = ""
     phases: Annotated[tuple[Phase, ...], Flag(json=True)] = (Phase(),)
@@ -114,7 +112,10 @@ def read_phases(text: str, over: Mapping[str, Any] | None = None) -> tuple[Phase
 def folders_of(phase: Phase, datasets: Sequence[Path], *, skip_missing: bool = False) -> list[Path]:
     """Find the dataset folders of a phase's families; ``datasets`` are dataset folders or folders of several. Raises
     ``TrainError`` for a missing family, unless ``skip_missing`` and another one exists."""
-    by_name = {folder.name: folder for dataset in datasets for folder in _datasets_below(dataset)}
+    for dataset in datasets:
+        require_dataset(dataset)
+    shipped = ([dataset] if dataset_files(dataset) else dataset_folders(dataset) for dataset in datasets)
+    by_name = {folder.name: folder for folders in shipped for folder in folders}
     if not by_name:
         raise TrainError(
             f"no parquet file in {', '.join(map(str, datasets))}. Run: darkroom materialize SOURCE, or point --dataset "
@@ -143,12 +144,6 @@ def share_of_batch(settings: SftSettings, *, processes: int | None = None) -> tu
             f"{settings.batch_size / (per_device * n):g}; change --batch-size, --per-device or the processes"
         )
     return per_device, accumulation
-
-
-def _datasets_below(folder: Path) -> list[Path]:
-    """``folder`` if it holds parquet files itself, else those of its folders that do."""
-    require_dataset(folder)
-    return [folder] if dataset_files(folder) else dataset_folders(folder)
 
 
 RECIPES = Path(__file__).parents[1] / "recipes"

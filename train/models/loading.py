@@ -12,6 +12,8 @@ import shutil
 from pathlib import Path
 from typing import Any, Literal, cast
 
+import yaml
+
 from darkroom.pipelines.publishing.layouts.trl import DEFAULT_SYSTEM, TEMPLATE, chat_template
 from darkroom.train.runs import TrainError
 from darkroom.train.runs.reporting import trackers
@@ -121,8 +123,7 @@ def has_gpu() -> bool:
 def load_model(folder: Path, *, keeps_float32: bool = False, attn_implementation: str | None = None) -> Any:
     """Load the model: in float32 on a CPU, and on a GPU in bfloat16 unless it ``keeps_float32``, as for training all
     weights: of bfloat16 weights 98 in 100 stay where they are in 20 steps of 1e-6, smaller than half the distance to
-    the next number. Raises ``TrainError`` where this machine has no such ``attn_implementation`` (transformers' names).
-    """
+    the next number. Raises ``TrainError`` where there is no such ``attn_implementation`` (transformers' names)."""
     import torch
     from transformers import AutoModelForImageTextToText
 
@@ -229,19 +230,14 @@ def template(name: Literal["sft", "grpo"], model_type: str = "qwen2_5_vl") -> st
     return chat_template(path.read_text(), model_type)
 
 
-STOCK = {
-    "qwen2_vl": ("Qwen2VLProcessor", "Qwen2VLVideoProcessor"),
-    "qwen2_5_vl": ("Qwen2_5_VLProcessor", "Qwen2VLVideoProcessor"),
-    "qwen3_vl": ("Qwen3VLProcessor", "Qwen3VLVideoProcessor"),
-}
+STOCK = yaml.safe_load(Path(__file__).with_name("stock_processors.yaml").read_text(encoding="utf-8"))
 """The classes of a processor and of its video processor, by model type."""
 _NAMES = ("auto_map", "processor_class", "image_processor_type", "video_processor_type")
 
 
 def save_processor(processor: Any, folder: Path, *, model_type: str, base: Path | None = None) -> None:
     """Write ``processor`` with the video settings of ``base``, the model that training began with: transformers 5 reads
-    ``processor_config.json``, version 4 the files beside it. ``auto_map`` stays, for transformers without torchvision.
-    """
+    ``processor_config.json``, version 4 those beside it. ``auto_map`` stays, for transformers without torchvision."""
     processor.save_pretrained(folder)
     for weights in folder.glob("*.safetensors"):  # which their library lets the owner alone read
         weights.chmod((folder / "config.json").stat().st_mode)

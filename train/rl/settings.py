@@ -74,10 +74,8 @@ class MethodDefaults(ProgramSettings):
 
 
 class GrpoSettings(MethodDefaults, TrainingSettings):
-    """The inputs of a GRPO checkpoint, besides dataset and model.
-
-    Raises ``TrainError`` where batch and groups do not fit together, and for a vLLM server with several processes.
-    """
+    """The inputs of a GRPO checkpoint, besides dataset and model. Raises ``TrainError`` where batch and groups do not
+    fit together, and for a vLLM server with several processes."""
 
     filled_later: ClassVar[frozenset[str]] = frozenset([*MethodDefaults.model_fields, "protocol", "batch_size"])
 

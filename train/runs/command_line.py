@@ -27,15 +27,7 @@ from darkroom.pipelines.processes.process_sessions import signals_handled
 from darkroom.pipelines.processes.supervisor import JobDirectory, die_with_parent
 from darkroom.sandbox.errors import UserError
 
-ENVIRONMENT = {
-    "HF_HUB_OFFLINE": "1",  # models and datasets are folders: nothing is ever downloaded
-    "TRANSFORMERS_OFFLINE": "1",
-    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
-    "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
-    "TOKENIZERS_PARALLELISM": "false",
-    "TRL_EXPERIMENTAL_SILENCE": "1",  # GRPO with an environment is experimental in TRL 1.16; the pin holds it still
-}
-
+ENVIRONMENT: dict[str, str] = yaml.safe_load(Path(__file__).with_name("environment.yaml").read_text(encoding="utf-8"))
 
 Values = dict[str, Any]
 """Values of a settings model by field, as the command line and its files set them; unset optional fields are absent."""

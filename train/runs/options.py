@@ -16,13 +16,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
-import typer
 import yaml
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
 from darkroom.pipelines.models.paper_prompts import PaperPrompt, paper_prompt
 from darkroom.train.runs import TrainError
-from darkroom.train.runs.command_line import Flag, Values
+from darkroom.train.runs.command_line import Flag, ProgramSettings, Values
 from darkroom.train.runs.held_out import HeldOutSettings
 
 MaxPixels = Annotated[
@@ -30,27 +29,26 @@ MaxPixels = Annotated[
     Field(ge=784, description="Scale larger images down to this many pixels; default: the model's own limit."),
 ]
 
-SaveSteps = Annotated[
-    int, typer.Option(min=0, help="Save a checkpoint every so many steps, from which training resumes. 0: none.")
-]
-ForceTraining = Annotated[bool, typer.Option("--force", help="Train even if the output is complete.")]
-RestartTraining = Annotated[
-    bool, typer.Option("--restart", help="Delete what an interrupted training left for this output, and begin anew.")
-]
+
+class RunOptions(ProgramSettings):
+    """How a training runs; no inputs of its checkpoint."""
+
+    save_steps: int = Field(default=0, ge=0)
+    """Save a checkpoint every so many steps, from which training resumes. 0: none."""
+    force: bool = False
+    """Train even if the output is complete."""
+    restart: bool = False
+    """Delete what an interrupted training left for this output, and begin anew."""
 
 
-_LATER = {
-    *("trainer", "bf16_weights", "loss_policy", "without_comments", "options", "method_file"),
-    *(f"repetition{field}" for field in ("", "_chars", "_share", "_times", "_min_chars")),
-    *("eval_dataset", "eval_limit", "keep_best"),
-}
-_OFF_AT_0 = {"eval_every", "early_stop"}
+_LATER = yaml.safe_load(Path(__file__).with_name("later_options.yaml").read_text(encoding="utf-8"))
 
 
 def without_unset(record: Values) -> Values:
     """Leave out unset options that checkpoints of earlier versions do not name, so that those stay valid."""
-    unset = {name for name in _LATER & record.keys() if record[name] in (None, "", {}) or record[name] is False}
-    unset |= {name for name in _OFF_AT_0 & record.keys() if record[name] == 0}
+    later = record.keys() & _LATER["options"]
+    unset = {name for name in later if record[name] in (None, "", {}) or record[name] is False}
+    unset |= {name for name in record.keys() & _LATER["off_at_0"] if record[name] == 0}
     return {name: value for name, value in record.items() if name not in unset}
 
 

@@ -4,9 +4,11 @@ protocol's own opening, with choices below the question and nothing measured; nu
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, cast
 
 import pyarrow as pa
+import yaml
 
 from darkroom.pipelines.publishing.dataset_reader import Kind
 from darkroom.pipelines.publishing.layouts.export_source import ExportSource
@@ -96,6 +98,14 @@ class Layout:
     """Whether one turn of the model is several messages that follow each other."""
     extra_files: Callable[[ExportFacts], Mapping[str, str]] = field(default=lambda facts: {})
     """Files that the trainer reads besides, by name."""
+
+
+_DECLARED = yaml.safe_load(Path(__file__).with_name("layouts.yaml").read_text(encoding="utf-8"))
+
+
+def declared(of: Kind, name: str, render: Callable[[ExportRow], dict[str, Any]], **code: Any) -> Layout:
+    """The layout that ``layouts.yaml`` declares, with its code."""
+    return Layout(name=name, render=render, of=of, **_DECLARED[of][name], **code)
 
 
 def sft_record(row: ExportRow, messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

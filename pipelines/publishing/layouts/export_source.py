@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+import yaml
+
 from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.publishing.dataset_reader import (
     Kind,
@@ -20,20 +22,7 @@ from darkroom.sandbox.errors import UserError
 
 RL = "rl"
 DEFAULT_PROTOCOL = "thyme"
-NEEDED: Mapping[Kind, frozenset[str]] = {
-    "trajectories": frozenset(
-        {
-            *("trajectory_id", "family", "protocol", "category", "question", "choices", "images", "n_question_images"),
-            *("rounds", "final_thought", "answer", "loss_policy", "mode", "image_refs"),
-        }
-    ),
-    "prompts": frozenset(
-        {
-            *("sample_id", "question", "choices", "images", "image_refs", "video_refs", "answer", "grader", "boxes"),
-            *("category", "difficulty", "pass_rate", "suitable", "necessity_prior", "source", "license"),
-        }
-    ),
-}
+NEEDED: Mapping[Kind, list[str]] = yaml.safe_load(Path(__file__).with_name("needed_columns.yaml").read_text())
 """The columns without which a dataset cannot be exported."""
 
 

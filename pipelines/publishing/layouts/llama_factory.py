@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from darkroom.pipelines.models.messages import Text
-from darkroom.pipelines.publishing.layouts.base import ExportFacts, ExportRow, Layout
+from darkroom.pipelines.publishing.layouts.base import ExportFacts, ExportRow, declared
 from darkroom.pipelines.publishing.layouts.turns import escaped
 
 _FROM = {"user": "human", "assistant": "gpt"}
@@ -38,13 +38,4 @@ def _dataset_info(facts: ExportFacts) -> dict[str, str]:
     return {"dataset_info.json": json.dumps(info, indent=2) + "\n"}
 
 
-LLAMA_FACTORY = Layout(
-    name="llama_factory",
-    trainer="LLaMA-Factory",
-    description="SFT; sharegpt with dataset_info.json",
-    messages="conversations",
-    media="paths",
-    render=_render,
-    by_loss=True,
-    extra_files=_dataset_info,
-)
+LLAMA_FACTORY = declared("trajectories", "llama_factory", _render, extra_files=_dataset_info)

@@ -13,16 +13,15 @@ r"""ms-swift: messages with a loss flag each, and paths to images; checked again
  "grader": {"kind": …}, …}
 """
 
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from darkroom.adapters import adapter_files
-from darkroom.pipelines.publishing.layouts.base import MESSAGE, TEXT, Layout, prompt_columns, prompt_record, sft_record
+from darkroom.pipelines.publishing.layouts import base
 from darkroom.pipelines.publishing.layouts.turns import Turn, with_placeholders
 
-GRPO_SCHEMA = pa.schema(prompt_columns(("messages", pa.list_(MESSAGE)), image=TEXT, answer="solution"))
+GRPO_SCHEMA = pa.schema(base.prompt_columns(("messages", pa.list_(base.MESSAGE)), image=base.TEXT, answer="solution"))
 
 
 def _message(turn: Turn) -> dict[str, Any]:
@@ -43,27 +42,12 @@ def _inline(turns: tuple[Turn, ...]) -> list[dict[str, Any]]:
     return messages
 
 
-MS_SWIFT = Layout(
-    name="ms_swift",
-    trainer="ms-swift",
-    description="SFT; observations as user turns",
-    media="paths",
-    render=lambda row: sft_record(row, [_message(turn) for turn in row.turns]),
-)
-MS_SWIFT_INLINE = replace(
-    MS_SWIFT,
-    name="ms_swift_inline",
-    description="SFT; one assistant turn in pieces with the observations inside, as Thyme has it",
-    render=lambda row: sft_record(row, _inline(row.turns)),
-    in_pieces=True,
-)
-MS_SWIFT_GRPO = replace(
-    MS_SWIFT,
-    name="ms_swift_grpo",
-    description="GRPO; prompts with solutions and graders",
-    render=lambda row: prompt_record(row, messages=row.messages(), solution=row.row["answer"]),
+MS_SWIFT = base.declared("trajectories", "ms_swift", lambda row: base.sft_record(row, [*map(_message, row.turns)]))
+MS_SWIFT_INLINE = base.declared("trajectories", "ms_swift_inline", lambda row: base.sft_record(row, _inline(row.turns)))
+MS_SWIFT_GRPO = base.declared(
+    "prompts",
+    "ms_swift_grpo",
+    lambda row: base.prompt_record(row, messages=row.messages(), solution=row.row["answer"]),
     schema=GRPO_SCHEMA,
-    of="prompts",
-    prompts_only=True,
     extra_files=lambda facts: adapter_files("darkroom_ms_swift.py"),
 )

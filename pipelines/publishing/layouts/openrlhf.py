@@ -7,43 +7,34 @@ Of the ``rl`` dataset, the label is all that a reward function reads: {"ground_t
 reads no images at all: a row that shows one is rejected (``images_unsupported``).
 """
 
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from darkroom.adapters import adapter_files
-from darkroom.pipelines.publishing.layouts.base import (
-    BYTES,
-    MESSAGE,
-    ExportRow,
-    Layout,
-    ground_truth,
-    texts,
-    without_videos,
-)
+from darkroom.pipelines.publishing.layouts import base
 from darkroom.pipelines.publishing.layouts.turns import Unfit, Unrenderable
 
 
 def _rl_schema(key: str, *labels: str) -> pa.Schema:
-    prompt, images = ("prompt", pa.list_(MESSAGE)), ("images", pa.list_(BYTES))
-    return pa.schema([*texts(key, "datasource"), prompt, *texts(*labels), images])
+    prompt, images = ("prompt", pa.list_(base.MESSAGE)), ("images", pa.list_(base.BYTES))
+    return pa.schema([*base.texts(key, "datasource"), prompt, *base.texts(*labels), images])
 
 
 RL_SCHEMA = _rl_schema("trajectory_id", "label")
 PROMPTS_SCHEMA = _rl_schema("sample_id", "label", "ground_truth")
 
 
-def _of_trajectory(row: ExportRow) -> dict[str, Any]:
-    return {"trajectory_id": row.row["trajectory_id"], **_labelled(without_videos(row), row.row["family"])}
+def _of_trajectory(row: base.ExportRow) -> dict[str, Any]:
+    return {"trajectory_id": row.row["trajectory_id"], **_labelled(base.without_videos(row), row.row["family"])}
 
 
-def _of_prompt(row: ExportRow) -> dict[str, Any]:
+def _of_prompt(row: base.ExportRow) -> dict[str, Any]:
     labelled = _labelled(row, row.row["source"])
-    return {"sample_id": row.row["sample_id"], **labelled, "ground_truth": ground_truth(row.row)}
+    return {"sample_id": row.row["sample_id"], **labelled, "ground_truth": base.ground_truth(row.row)}
 
 
-def _labelled(row: ExportRow, source: str) -> dict[str, Any]:
+def _labelled(row: base.ExportRow, source: str) -> dict[str, Any]:
     return {
         "datasource": f"darkroom/{source}",
         "prompt": row.messages(),
@@ -52,33 +43,18 @@ def _labelled(row: ExportRow, source: str) -> dict[str, Any]:
     }
 
 
-def _texts(row: ExportRow) -> dict[str, Any]:
+def _texts(row: base.ExportRow) -> dict[str, Any]:
     if n := sum(len(turn.images) for turn in row.turns):
         raise Unrenderable(Unfit.IMAGES_UNSUPPORTED, f"OpenRLHF's SFT reads texts only; the row shows {n} images")
     return {"trajectory_id": row.row["trajectory_id"], "messages": row.messages()}
 
 
-OPENRLHF_RL = Layout(
-    name="openrlhf_rl",
-    trainer="OpenRLHF",
-    description="RL; prompts with labels",
-    messages="prompt",
-    render=_of_trajectory,
-    schema=RL_SCHEMA,
-    prompts_only=True,
-)
-OPENRLHF_SFT = Layout(
-    name="openrlhf_sft",
-    trainer="OpenRLHF",
-    description="SFT; texts only, rows with images are rejected",
-    media="none",
-    render=_texts,
-    by_loss=True,
-)
-OPENRLHF_PROMPTS = replace(
-    OPENRLHF_RL,
-    of="prompts",
-    render=_of_prompt,
+OPENRLHF_RL = base.declared("trajectories", "openrlhf_rl", _of_trajectory, schema=RL_SCHEMA)
+OPENRLHF_SFT = base.declared("trajectories", "openrlhf_sft", _texts)
+OPENRLHF_PROMPTS = base.declared(
+    "prompts",
+    "openrlhf_rl",
+    _of_prompt,
     schema=PROMPTS_SCHEMA,
     extra_files=lambda facts: adapter_files("darkroom_openrlhf.py"),
 )

@@ -18,11 +18,11 @@ The chat template reads the flags (``chat_template.jinja`` in the output): witho
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import yaml
 
 from darkroom.pipelines.models.messages import Part, Text
 from darkroom.pipelines.publishing.layouts.base import (
@@ -30,7 +30,7 @@ from darkroom.pipelines.publishing.layouts.base import (
     TEXT,
     Column,
     ExportFacts,
-    Layout,
+    declared,
     hf_schema,
     prompt_columns,
     prompt_record,
@@ -41,12 +41,8 @@ from darkroom.pipelines.publishing.layouts.turns import Turn, plain
 
 TEMPLATE = Path(__file__).with_name("qwen_vl_sft.jinja")
 """The chat template with loss flags, but for what the model types differ in."""
-DEFAULT_SYSTEM: Mapping[str, str] = {
-    "qwen2_vl": "You are a helpful assistant.",
-    "qwen2_5_vl": "You are a helpful assistant.",
-    "qwen3_vl": "",
-}
-"""The system turn that a model's stock template gives to a conversation without one; Qwen3-VL gives none."""
+DEFAULT_SYSTEM: Mapping[str, str] = yaml.safe_load(Path(__file__).with_name("default_system.yaml").read_text())
+"""The system turn that a model's stock template gives to a conversation without one."""
 
 
 def messages_type(*flags: Column) -> pa.DataType:
@@ -105,27 +101,12 @@ def _template(facts: ExportFacts) -> dict[str, str]:
     return {name: chat_template(TEMPLATE.read_text(), model_type) for name, model_type in types.items()}
 
 
-TRL_TURNS = Layout(
-    name="trl_turns",
-    trainer="TRL",
-    description="SFT; observations as user turns, as GRPO has them",
-    render=lambda row: sft_record(row, messages_of(row.turns)),
-    schema=SFT_SCHEMA,
-    extra_files=_template,
-)
-TRL_INLINE = replace(
-    TRL_TURNS,
-    name="trl_inline",
-    description="SFT; one assistant turn with the observations inside, as Thyme has it",
-    render=lambda row: sft_record(row, inline_messages(row.turns)),
-)
-TRL_GRPO = Layout(
-    name="trl_grpo",
-    trainer="TRL",
-    description="GRPO; prompts with graders and what was measured",
-    messages="prompt",
-    render=lambda row: prompt_record(row, prompt=messages_of(row.turns), answer=row.row["answer"]),
+_SFT: dict[str, Any] = {"schema": SFT_SCHEMA, "extra_files": _template}
+TRL_TURNS = declared("trajectories", "trl_turns", lambda row: sft_record(row, messages_of(row.turns)), **_SFT)
+TRL_INLINE = declared("trajectories", "trl_inline", lambda row: sft_record(row, inline_messages(row.turns)), **_SFT)
+TRL_GRPO = declared(
+    "prompts",
+    "trl_grpo",
+    lambda row: prompt_record(row, prompt=messages_of(row.turns), answer=row.row["answer"]),
     schema=GRPO_SCHEMA,
-    of="prompts",
-    prompts_only=True,
 )

@@ -20,7 +20,6 @@ are given the response, its length and the column ``data.answer_key``, nothing e
 its reward managers (``docs/trainers.md``).
 """
 
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -34,8 +33,9 @@ from darkroom.pipelines.publishing.layouts.base import (
     MESSAGE,
     TEXT,
     Column,
+    ExportFacts,
     ExportRow,
-    Layout,
+    declared,
     graded,
     ground_truth,
     measured,
@@ -108,32 +108,11 @@ def _problem(row: ExportRow) -> dict[str, Any]:
     }
 
 
-VERL_SFT = Layout(
-    name="verl_sft",
-    trainer="verl",
-    description="SFT; every assistant turn is trained",
-    render=lambda row: sft_record(row, row.messages()),
-    schema=SFT_SCHEMA,
-    by_loss=True,
-)
-VERL_RL = Layout(
-    name="verl_rl",
-    trainer="verl",
-    description="RL; prompts with answers for a rule",
-    messages="prompt",
-    render=_of_trajectory,
-    schema=RL_SCHEMA,
-    prompts_only=True,
-    extra_files=lambda facts: adapter_files("darkroom_verl.py", "darkroom_verl.yaml"),
-)
-VERL_PROMPTS = replace(VERL_RL, of="prompts", render=_of_prompt, schema=PROMPTS_SCHEMA)
-EASYR1 = Layout(
-    name="easyr1",
-    trainer="EasyR1",
-    description="GRPO; problems with ground truths",
-    messages="problem",
-    render=_problem,
-    schema=EASYR1_SCHEMA,
-    of="prompts",
-    prompts_only=True,
-)
+def _adapters(_: ExportFacts) -> dict[str, str]:
+    return adapter_files("darkroom_verl.py", "darkroom_verl.yaml")
+
+
+VERL_SFT = declared("trajectories", "verl_sft", lambda row: sft_record(row, row.messages()), schema=SFT_SCHEMA)
+VERL_RL = declared("trajectories", "verl_rl", _of_trajectory, schema=RL_SCHEMA, extra_files=_adapters)
+VERL_PROMPTS = declared("prompts", "verl_rl", _of_prompt, schema=PROMPTS_SCHEMA, extra_files=_adapters)
+EASYR1 = declared("prompts", "easyr1", _problem, schema=EASYR1_SCHEMA)

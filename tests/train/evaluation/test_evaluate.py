@@ -138,8 +138,8 @@ def test_other_settings_are_another_evaluation(evaluated, settings, tmp_path):
 
 
 def test_dagster_is_told_figures_tables_and_charts(evaluated):
-    found = metadata(evaluated)
-    assert found["accuracy"] == {"raw_value": evaluated.accuracy, "type": "float"}
+    found, right = metadata(evaluated), evaluated.made["results"]["all"]["accuracy"]["right"]
+    assert found["accuracy"] == {"raw_value": right["mean"], "type": "float"}
     assert found["rollouts"]["raw_value"] == 8
     assert "| **signs** |" in found["by_benchmark"]["raw_value"]
     assert found["charts"]["raw_value"].count("data:image/png") == 4

@@ -51,14 +51,14 @@ ROWS = st.builds(drawn_row, st.lists(st.tuples(WORDS, WORDS), max_size=4), POLIC
 
 
 def written(said):
-    return [part for message in said.messages if message["role"] == "assistant" for part in message["content"]]
+    return [part for message in said if message["role"] == "assistant" for part in message["content"]]
 
 
 @given(ROWS, LAYOUTS)
 def test_there_is_one_placeholder_per_image(row, layout):
     said = conversation(row, layout=layout)
-    placeholders = [part for message in said.messages for part in message["content"] if part["type"] == "image"]
-    assert len(placeholders) == len(said.images) == len(row["images"])
+    placeholders = [part for message in said for part in message["content"] if part["type"] == "image"]
+    assert len(placeholders) == len(row["images"])
 
 
 @given(ROWS, LAYOUTS)
@@ -80,16 +80,16 @@ def test_as_many_programs_are_trained_as_the_loss_policy_says(row, layout):
 @given(ROWS)
 def test_the_inline_layout_is_one_assistant_turn_with_the_words_of_the_turns(row):
     inline, turns = conversation(row, layout="inline"), conversation(row, layout="turns")
-    assert [message["role"] for message in inline.messages] == ["system", "user", "assistant"]
-    said = [part.get("text", "") for part in inline.messages[-1]["content"]]
-    parts = [part.get("text", "") for message in turns.messages[2:] for part in message["content"]]
+    assert [message["role"] for message in inline] == ["system", "user", "assistant"]
+    said = [part.get("text", "") for part in inline[-1]["content"]]
+    parts = [part.get("text", "") for message in turns[2:] for part in message["content"]]
     assert "".join(said).replace("\n", "") == "".join(parts).replace("\n", "")
 
 
 @given(ROWS)
 def test_no_observation_is_trained_and_the_newline_after_it_is_part_of_it(row):
     inside = False
-    for part in conversation(row, layout="inline").messages[-1]["content"]:
+    for part in conversation(row, layout="inline")[-1]["content"]:
         inside = inside or part.get("text") == "<sandbox_output>"
         assert not (inside and part.get("train"))
         inside = inside and part.get("text") != "\n"
@@ -98,7 +98,7 @@ def test_no_observation_is_trained_and_the_newline_after_it_is_part_of_it(row):
 
 @given(ROWS)
 def test_every_observation_is_a_user_turn_in_the_layout_of_turns(row):
-    roles = [message["role"] for message in conversation(row, layout="turns").messages]
+    roles = [message["role"] for message in conversation(row, layout="turns")]
     assert roles == ["system", "user", *["assistant", "user"] * len(row["rounds"]), "assistant"]
 
 
@@ -126,7 +126,7 @@ def test_words_that_no_turn_can_hold_are_an_error_of_their_row():
 def test_rows_of_any_protocol_are_conversations(name):
     row = drawn_row([("I look.", "print(1)"), ("I look.", "print(2)")], "all_rounds") | {"protocol": name}
     said = conversation(row, layout="turns")
-    assert [message["role"] for message in said.messages[2:]] == ["assistant", "user", "assistant", "user", "assistant"]
+    assert [message["role"] for message in said[2:]] == ["assistant", "user", "assistant", "user", "assistant"]
 
 
 def test_an_observation_that_names_a_missing_image_is_an_error_of_its_row():

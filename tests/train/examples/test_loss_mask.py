@@ -160,11 +160,12 @@ def test_every_token_is_in_one_piece_that_is_text(processors):
     reader = RowReader(processors["qwen2_5_vl", "words"], template("sft", "qwen2_5_vl"))
     row = row_of("thyme", 1, "all_rounds", 1) | {"final_thought": "Größe 数 🦊."}
     mask = mask_of(row, reader, Path("tiny"))
-    assert [token for piece in mask.pieces for token in piece.ids] == list(mask.ids)
-    assert "\ufffd" not in "".join(piece.text for piece in mask.pieces)
-    assert any(len(piece.ids) > 1 for piece in mask.pieces)
-    assert sum(len(piece.ids) for piece in mask.pieces if piece.kind == "trained") == mask.n_trained
-    assert sum(piece.kind == "image" for piece in mask.pieces) == mask.n_of_images
+    pieces = [piece for run in mask.runs for piece in run.pieces]
+    assert [token for piece in pieces for token in piece.ids] == list(mask.ids)
+    assert "\ufffd" not in "".join(piece.text for piece in pieces)
+    assert any(len(piece.ids) > 1 for piece in pieces)
+    assert sum(len(piece.ids) for piece in pieces if piece.kind == "trained") == mask.n_trained
+    assert sum(piece.kind == "image" for piece in pieces) == mask.n_of_images
 
 
 def test_a_page_shows_every_token_and_the_images_where_their_tokens_are(processors):
@@ -174,7 +175,7 @@ def test_a_page_shows_every_token_and_the_images_where_their_tokens_are(processo
     html = page(mask)
     assert "<b>" not in html
     assert html.count("data:image/png;base64,") == len(row["images"]) == 3
-    assert html.count("<span title=") == len(mask.pieces) - mask.n_of_images
+    assert html.count("<span title=") == sum(len(run.pieces) for run in mask.runs) - mask.n_of_images
     shown = unescape(re.sub(r"<[^>]*>", "", html.partition("<pre>")[2]))
     assert "Is 3 < 4 & 5 > 4?" in shown
     assert re.findall(r"×\d+", shown) == ["×4", "×6", "×8"]

@@ -110,7 +110,7 @@ def test_the_prompt_is_that_of_training(policy, rows, model):
     said = tuple(message(turn.role, *turn.parts) for turn in rendering.turns(row)[:-1])
     asked = policy._inputs([replace(turn_of(row), messages=said)])["input_ids"][0].tolist()
     trained = processor.apply_chat_template(
-        conversation(row, layout="turns").messages,
+        conversation(row, layout="turns"),
         chat_template=template("sft", model_type(model)),
         tokenize=False,
     )

@@ -26,7 +26,7 @@ def kind(request):
 def test_the_sft_template_renders_the_bytes_of_the_stock_template(rows, processors, kind, layout, ask, numbered):
     render = processors[kind].apply_chat_template
     for row in rows:
-        said = conversation(row, layout=layout).messages
+        said = conversation(row, layout=layout)
         rendered = render(said, chat_template=template("sft", kind), add_generation_prompt=ask, add_vision_id=numbered)
         n_shown = sum(part["type"] == "image" for message in said for part in message["content"])
         assert rendered.count(SHOWN) == n_shown
@@ -53,7 +53,7 @@ def test_a_conversation_without_a_system_turn_gets_the_stock_one_or_none(process
 
 def test_the_grpo_template_renders_the_bytes_of_the_stock_template_where_there_is_no_tool(rows, processors, kind):
     for row in rows:
-        said = conversation(row, layout="turns").messages
+        said = conversation(row, layout="turns")
         rendered = processors[kind].apply_chat_template(said, chat_template=template("grpo", kind))
         assert rendered == processors[kind].apply_chat_template(said)
 
@@ -68,7 +68,7 @@ def test_trl_takes_the_grpo_template_for_one_with_tools(tinies, kind):
 
 def test_a_rollout_reads_as_the_layout_of_turns(rows, processors, kind):
     row = rows[0]
-    sft = conversation(row, layout="turns").messages
+    sft = conversation(row, layout="turns")
     call = {"type": "function", "function": {"name": "run_python", "arguments": {"code": row["rounds"][0]["code"]}}}
     thought = "<think>" + row["rounds"][0]["thought"] + "\n"
     rollout = [

@@ -111,8 +111,7 @@ def examine(
     gate: ConformanceGate, reports: Path, *, writes: bool = True, progress: Progress | None = None
 ) -> Conformance:
     """Check all rows, or read their verdicts from ``reports`` if they are there. ``writes`` is true for the first
-    process only. Raises ``TrainError`` when the gate is wrong: rows have other tokens with their pixels than without.
-    """
+    process only. Raises ``TrainError`` when the gate is wrong: rows have other tokens with pixels than without."""
     key = gate.key
     path = reports / f"{key[:16]}.parquet"
     while (conformance := read_report(path, key)) is None:

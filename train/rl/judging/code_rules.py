@@ -172,22 +172,20 @@ def redlines(rounds: Sequence[Round], images: Sequence[ImageRef]) -> tuple[tuple
     return tuple(by_round)
 
 
-def tool_scores(
-    crossed_by_round: Sequence[Sequence[Redline]], judged: Sequence[float | None] = (), *, redline: float = -0.5
-) -> tuple[float, ...]:
-    """The tool score ``r_t`` of every round, for CodeV's eq. 6: a redline's, else the judge's, else 0.
+_REDLINE_SCORE = -0.5
+"""CodeV wants a negative one, without a number: this costs half of what a clear crop earns."""
 
-    ``judged`` has a score or None per round, or is empty. CodeV wants a negative score of a redline, without a number:
-    -0.5 costs half of what a clear crop earns. Raises ``ValueError`` for a redline's score from 0 on, and for scores of
-    another number of rounds.
-    """
-    if redline >= 0:
-        raise ValueError(f"a redline's score is negative; found {redline}")
+
+def tool_scores(
+    crossed_by_round: Sequence[Sequence[Redline]], judged: Sequence[float | None] = ()
+) -> tuple[float, ...]:
+    """The tool score ``r_t`` of every round, for CodeV's eq. 6: a redline's, else the judge's, else 0. ``judged`` has a
+    score or None per round, or is empty. Raises ``ValueError`` for scores of another number of rounds."""
     n_rounds = len(crossed_by_round)
     if judged and len(judged) != n_rounds:
         raise ValueError(f"expected a judge's score, or None, for each of {n_rounds} rounds; found {len(judged)}")
     pairs = zip(crossed_by_round, judged or [None] * n_rounds, strict=True)
-    return tuple(redline if crossed else score or 0.0 for crossed, score in pairs)
+    return tuple(_REDLINE_SCORE if crossed else score or 0.0 for crossed, score in pairs)
 
 
 def _crossed(turn: Round, images: Sequence[ImageRef], known_digests: set[str], failures: set[str]) -> list[Redline]:
@@ -213,18 +211,8 @@ def _crossed(turn: Round, images: Sequence[ImageRef], known_digests: set[str], f
 _SYNTAX = re.compile(r"(?:Syntax|Indentation|Tab)Error\b")
 _PLACE = re.compile(r"\(line \d+.*\Z", re.DOTALL)
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
-_REFUSED = re.compile(
-    r"\AValueError: (?:"
-    r"(?:crop|resize) box .* (?:is outside|has no area in|has a side that is not a number, in) the image"
-    r"|(?:crop|resize)\(.* has fractions: a box counts pixels"
-    r"|slice \[.* (?:is outside|has no area in) the image"
-    r"|bbox_2d .*(?:every side lies between|must be less than|it covers no pixel)"
-    r"|target_image .*there (?:are images|is no image)"
-    r"|Coordinate '(?:right|lower)' is less than"
-    r")",
-    re.DOTALL,
-)
-"""Messages by which the sandbox, the crop tool and Pillow reject a box."""
+_REJECTIONS = yaml.safe_load(Path(__file__).with_name("rejected_boxes.yaml").read_text(encoding="utf-8"))
+_REFUSED = re.compile(rf"\AValueError: (?:{'|'.join(_REJECTIONS)})", re.DOTALL)
 
 
 def _misses_its_image(observation: Observation) -> bool:

@@ -51,8 +51,7 @@ class JudgeSettings(EndpointSettings):
     @classmethod
     def for_training(cls, environment: Mapping[str, str] = os.environ) -> JudgeSettings | None:
         """Read ``DARKROOM_JUDGE``; None for the embedded judge, which cannot read rollouts, and where only a policy in
-        its own process is set. Raises ``PolicyUnavailable``, naming the variable, ``TrainError`` for an endpoint that
-        is not set."""
+        its own process is set. Raises ``PolicyUnavailable``, naming the variable, ``TrainError`` without endpoint."""
         settings = cls.from_environment("JUDGE", environment, kind="oracle")
         variables = cls.variables("DARKROOM_JUDGE")
         own_kind = variables["kind"]

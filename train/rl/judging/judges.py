@@ -31,6 +31,7 @@ from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.verification.grading import grade
 from darkroom.pipelines.verification.grading.judged import grade_judged, rejection_reason
 from darkroom.pipelines.verification.judges.judge import SCHEMA, judge_turn, last_vote, yes_or_no
+from darkroom.sandbox.errors import raised_as
 from darkroom.train.rl.settings import Rubric
 from darkroom.train.runs import JudgeDown, TrainError
 
@@ -158,10 +159,9 @@ async def shows_target(question: str, image: ImageRef, policy: Policy, *, n_vote
 
 async def check_judge(policy: Policy) -> None:
     """Raise ``TrainError`` for an unavailable judge, before anything is trained."""
-    try:
+    name = policy.identity.model
+    with raised_as(lambda error: TrainError(f"the judge {name} cannot be asked: {error}"), PolicyUnavailable):
         await policy.check()
-    except PolicyUnavailable as error:
-        raise TrainError(f"the judge {policy.identity.model} cannot be asked: {error}") from error
 
 
 class _EvidenceGrade(BaseModel):

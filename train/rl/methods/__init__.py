@@ -7,7 +7,7 @@ file's: ``methods/short.py`` is ``--method short`` (docs/methods.md adds one). E
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -19,36 +19,19 @@ from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.storage.user_files import added_files, imported
 from darkroom.train.rl.judging.judges import Judges as Judges
-from darkroom.train.rl.methods.base import Method as Method, RolloutScore as RolloutScore
+from darkroom.train.rl.methods.base import PAPERS, Method as Method, RolloutScore as RolloutScore
 from darkroom.train.rl.methods.judged import CodeVMethod, ThymeMethod
 from darkroom.train.rl.methods.rule_based import AdaptiveMethod, FigrMethod, PyVisionMethod
 from darkroom.train.rl.settings import METHODS_VARIABLE, GrpoSettings, MethodDefaults as MethodDefaults
 from darkroom.train.runs import TrainError
 
+_OF_PAPERS: tuple[type[Method], ...] = (ThymeMethod, PyVisionMethod, CodeVMethod, AdaptiveMethod, FigrMethod)
 METHODS: Mapping[str, Callable[[], Method]] = {
-    "thyme": ThymeMethod,
-    "thyme_without_consistency": lambda: ThymeMethod(addition="none"),
-    "thyme_code": lambda: ThymeMethod(addition="code"),
-    "thyme_process": lambda: ThymeMethod(addition="process"),
-    "thyme_released": lambda: ThymeMethod(variant="code"),
-    "pyvision": PyVisionMethod,
-    "pyvision_without_tool_reward": lambda: PyVisionMethod(reward_per_call=0.0),
-    "pyvision_without_sorting": lambda: PyVisionMethod(sorting=False),
-    "pyvision_released": lambda: PyVisionMethod(variant="code"),
-    "codev": CodeVMethod,
-    "codev_accuracy_only": lambda: CodeVMethod(weight_tool=0.0),
-    "codev_with_consistency": lambda: CodeVMethod(weight_tool=0.0, weight_consistency=0.5),
-    "adaptive": AdaptiveMethod,
-    "adaptive_without_necessity_rewards": lambda: AdaptiveMethod(necessity_rewards=False),
-    "adaptive_stored_necessity": lambda: AdaptiveMethod(necessity="stored"),
-    "figr": FigrMethod,
-    "figr_without_suitability": lambda: FigrMethod(by_suitability=False),
-    "figr_without_visual_reward": lambda: FigrMethod(visual_reward=False),
-    "figr_without_visual_feedback": lambda: FigrMethod(visual_feedback=False),
-    "figr_released": lambda: FigrMethod(variant="code"),
+    name: partial(method, **fields) if fields else method
+    for method in _OF_PAPERS
+    for name, fields in PAPERS[method.name]["methods"].items()
 }
-"""The methods by name. ``…_released``: as the paper's released code computes, where the paper says otherwise. The other
-additions are the papers' ablations, but ``figr_without_suitability``, which no paper has."""
+"""The methods by name, as ``papers.yaml`` lists them."""
 
 
 def named_method(name: str, options: Mapping[str, Any] = MappingProxyType({})) -> Method:

@@ -107,8 +107,9 @@ class RolloutScore:
     """False: it counts for the rewards of others, and is in no mean, no advantage and no loss."""
 
 
-_PRINTED, _FIELDS = (
-    yaml.safe_load(Path(__file__).with_name(f"{name}.yaml").read_text(encoding="utf-8")) for name in ("terms", "loss")
+PAPERS, _PRINTED, _FIELDS = (
+    yaml.safe_load(Path(__file__).with_name(f"{name}.yaml").read_text(encoding="utf-8"))
+    for name in ("papers", "terms", "loss")
 )
 LOSS: Mapping[str, Any] = {name: field["value"] for name, field in _FIELDS["set"].items()}
 """Arguments of TRL's loss that have no option of their own: as ``loss.yaml`` sets each, no default of TRL's enters."""
@@ -138,6 +139,13 @@ class Method:
     loss: ClassVar[Mapping[str, Any]] = LOSS
     wants_judge: ClassVar[str] = "whether an answer means the expected one (without: by its words)"
     """The question to a judge, and what counts without one."""
+
+    def __init_subclass__(cls, *, paper: str = "") -> None:
+        """Fill a ``paper``'s method with what the YAML files beside this module say of it."""
+        if paper:
+            cls.name, (cls.terms, cls.sources) = paper, printed_terms(paper)
+            for name in PAPERS[paper].keys() - {"methods"}:
+                setattr(cls, name, PAPERS[paper][name])
 
     @property
     def broken(self) -> frozenset[str]:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from darkroom.pipelines.models.messages import pixel_ref
 from darkroom.pipelines.models.tasks import question_text
@@ -12,23 +12,17 @@ from darkroom.pipelines.records import Round
 from darkroom.train.rl import rewards
 from darkroom.train.rl.judging.code_rules import measured_lines, redlines, tool_scores
 from darkroom.train.rl.judging.judges import Judges, consistency, evidence, process, text_evidence
-from darkroom.train.rl.methods.base import Method, RolloutOutcome, RolloutScore, printed_terms
+from darkroom.train.rl.methods.base import Method, RolloutOutcome, RolloutScore
 
 Addition = Literal["consistency", "code", "process", "none"]
 
 
 @dataclass(frozen=True, slots=True)
-class ThymeMethod(Method):
+class ThymeMethod(Method, paper="thyme"):
     """``addition`` is the further reward of a right answer: its consistency, or an ablation (appendix C.5.2)."""
 
     addition: Addition = "consistency"
     variant: rewards.Variant = "paper"
-
-    name: ClassVar[str] = "thyme"
-    says: ClassVar[str] = "result x (1 + 0.5 consistency) + 0.5 format; temperature 0 inside code"
-    protocol: ClassVar[str] = "thyme"
-    terms, sources = printed_terms("thyme")
-    wants_judge: ClassVar[str] = "whether an answer means the expected one, and follows from its thoughts (without: 0)"
 
     async def score_one(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> RolloutScore:
         added = await self._added(outcome, judges) if correct else 0.0  # it would count for nothing
@@ -60,7 +54,7 @@ async def _follows(outcome: RolloutOutcome, judges: Judges) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class CodeVMethod(Method):
+class CodeVMethod(Method, paper="codev"):
     """Every round with code has a tool score: a redline's, else the evidence of its best image or measured output. The
     paper demands ``|weight_tool| < |weight_accuracy|`` and names neither; eq. 5 lacks a format (figure 9: at most 0.3).
     With a ``weight_tool`` of 0 no judge is asked about images."""
@@ -73,14 +67,6 @@ class CodeVMethod(Method):
     """Elsewhere only redlines count (§4.3); a question is visual search unless its row says that it is not."""
     text_evidence: bool = True
     """Printed measurements of a round without an image can be evidence (§4.3)."""
-
-    name: ClassVar[str] = "codev"
-    says: ClassVar[str] = "answer and, program by program, whether what it showed is evidence"
-    protocol: ClassVar[str] = "thyme"
-    terms, sources = printed_terms("codev")
-    wants_judge: ClassVar[str] = (
-        "whether an output is evidence for the question (without: redlines alone, where an answer is right)"
-    )
 
     def __post_init__(self) -> None:
         rewards.tapo(0.0, (), weight_accuracy=self.weight_accuracy, weight_tool=self.weight_tool)

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import ClassVar, Literal
+from typing import Literal
 
 from darkroom.train.rl import rewards
 from darkroom.train.rl.judging.judges import Judges
-from darkroom.train.rl.methods.base import RUN_OUT, Method, RolloutOutcome, RolloutScore, printed_terms, rate
+from darkroom.train.rl.methods.base import RUN_OUT, Method, RolloutOutcome, RolloutScore, rate
 from darkroom.train.runs import TrainError
 
 
 @dataclass(frozen=True, slots=True)
-class PyVisionMethod(Method):
+class PyVisionMethod(Method, paper="pyvision"):
     """The accumulative tool reward. The released code trains on rollouts with errors, too, and pays for their calls."""
 
     variant: rewards.Variant = "paper"
@@ -21,11 +21,6 @@ class PyVisionMethod(Method):
     """The prompt; ``no_libraries`` has the rule of the printed one against cv2 and PIL (figure 8)."""
     sorting: bool = True
     """False: of an oversampled batch's groups with spread, the first are trained (figure 5, without sorting)."""
-
-    name: ClassVar[str] = "pyvision"
-    says: ClassVar[str] = "1 + 0.1 per program, when right; groups with most spread are trained"
-    protocol: ClassVar[str] = "pyvision"
-    terms, sources = printed_terms("pyvision")
 
     def modes(self, n_rollouts: int) -> tuple[str, ...]:
         return (self.mode,) * n_rollouts
@@ -54,7 +49,7 @@ class PyVisionMethod(Method):
 
 
 @dataclass(frozen=True, slots=True)
-class AdaptiveMethod(Method):
+class AdaptiveMethod(Method, paper="adaptive"):
     """A quarter of a group is forced to use tools, a quarter forbidden, a half free (4, 4 and 8 of 16). Weights are
     table A2's. ``forced``, ``forbidden`` and ``free`` are the parts of a group in each mode."""
 
@@ -74,11 +69,6 @@ class AdaptiveMethod(Method):
     """False: forced and forbidden rollouts measure necessity and are not trained (§5.3.4, "w/o PN rewards")."""
     necessity: Literal["measured", "stored"] = "measured"
     """``stored``: the row's ``necessity_prior``, measured once before training (§5.3.3); without one, measured."""
-
-    name: ClassVar[str] = "adaptive"
-    says: ClassVar[str] = "necessity from forced and forbidden rollouts; free ones are paid for agreeing with it"
-    protocol: ClassVar[str] = "tool_call"
-    terms, sources = printed_terms("adaptive")
 
     def __post_init__(self) -> None:
         self._aligned(correct=True, used_tool=True, necessary=True)
@@ -127,7 +117,7 @@ class AdaptiveMethod(Method):
 
 
 @dataclass(frozen=True, slots=True)
-class FigrMethod(Method):
+class FigrMethod(Method, paper="figr"):
     """A drawing is an image that code showed without an error."""
 
     variant: rewards.Variant = "paper"
@@ -137,11 +127,6 @@ class FigrMethod(Method):
     """False: a drawing earns nothing (§4.3 and table 2, "w/o ARM")."""
     visual_feedback: bool = True
     """False: code runs and its drawings are paid for, but the model is shown only text (§4.3)."""
-
-    name: ClassVar[str] = "figr"
-    says: ClassVar[str] = "answer, format, and a drawing where the question's label says that one helps"
-    protocol: ClassVar[str] = "tool_call"
-    terms, sources = printed_terms("figr")
 
     @property
     def shows_images(self) -> bool:

@@ -83,11 +83,9 @@ class TurnWriter(typing.Protocol):
 
     async def next_turn(self, active: ActiveRollout, seed: int) -> GeneratedTurn:
         """The turn after the transcript. ``seed`` is the turn's; writers with a seed for each batch ignore it."""
-        ...
 
     def end(self) -> None:
         """Note that one rollout needs no more turns."""
-        ...
 
 
 class EngineClock:

@@ -14,8 +14,10 @@ import time
 from collections.abc import Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, cast
 
+import yaml
 from PIL import Image
 from trl.trainer.grpo_trainer import GRPOTrainer
 
@@ -111,20 +113,10 @@ PROMPT_GROUPS = PromptGroups()
 """This process's groups."""
 
 
-PLAIN_RESPONSE: dict[str, Any] = {
-    "defaults": {"role": "assistant"},
-    "start_anchor": "<|im_start|>assistant\n",
-    "fields": {"content": {"close_pattern": r"<\|im_end\|>\s*", "content": "text"}},
-}
+_TEMPLATES = yaml.safe_load(Path(__file__).with_name("response_templates.yaml").read_text(encoding="utf-8"))
+PLAIN_RESPONSE: dict[str, Any] = _TEMPLATES["plain"]
 """TRL requires a response template where there are tools; in ``SandboxGRPOTrainer`` the protocols parse the turns."""
-_CALL = {
-    "open_pattern": r"<code>\s*```python\s*\n",
-    "close_pattern": r"\n?```\s*</code>\s*",
-    "repeats": True,
-    "content": "text",
-    "transform": {"type": "function", "function": {"name": "run_python", "arguments": {"code": "{content}"}}},
-}
-RESPONSE_TEMPLATE = {**PLAIN_RESPONSE, "fields": {"tool_calls": _CALL, **PLAIN_RESPONSE["fields"]}}
+RESPONSE_TEMPLATE: dict[str, Any] = _TEMPLATES["with_calls"]
 """A template for TRL's own tool loop: a ``<code>`` block of thyme is a call of ``run_python``."""
 
 

@@ -1,8 +1,7 @@
 """The prompts of GRPO, from either of the datasets that Darkroom ships (``pipelines/publishing/features.py``), and
-their checks before the first step. Of an ``sft`` dataset every sample's question is used once, without its trajectory.
-"""
+their checks before the first step. Of an ``sft`` dataset each sample's question is used once, without trajectory."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,7 +12,7 @@ from darkroom.pipelines.models.tasks import question_text
 from darkroom.pipelines.publishing.dataset_reader import kind_of, n_rows_of, read_files
 from darkroom.pipelines.publishing.features import check_columns, features_of
 from darkroom.pipelines.publishing.layouts.trl import messages_of
-from darkroom.pipelines.publishing.layouts.turns import Turn, Unrenderable, record_of
+from darkroom.pipelines.publishing.layouts.turns import Row, Turn, Unrenderable, record_of
 from darkroom.pipelines.records import Grader, ImageRef, VideoRef
 from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.records.rl import shipped_grader
@@ -26,7 +25,6 @@ from darkroom.train.rl.methods.base import GradedQuestion
 from darkroom.train.runs import TrainError
 from darkroom.train.runs.options import chosen_wording
 
-Row = Mapping[str, Any]
 _STORED = Image(decode=False)
 """An image as the bytes of its file: the sandbox is given them as they are."""
 _DECODED = Image()

@@ -45,8 +45,7 @@ class TurnWatcher:
         on_code: Callable[[str], None] | None = None,
     ) -> None:
         """``n_left`` tokens may be written; ``ends`` are the tokens that end a turn. ``repetition`` goes on over all
-        turns of a rollout. ``on_code`` receives complete code at once, to run it while other turns are still generated.
-        """
+        turns of a rollout. ``on_code`` receives complete code at once, to run while other turns are generated."""
         self._backend, self._stream = tokenizer.backend_tokenizer, protocol.stream()
         self._decoder = DecodeStream(skip_special_tokens=True)
         self._n_left, self._ends, self._repetition, self._on_code = n_left, ends, repetition, on_code

@@ -87,8 +87,7 @@ _PLAIN = {"RGB", "L"}
 @contextmanager
 def processed_once(image_processor: Any) -> Iterator[None]:
     """Cache the patches of ``image_processor`` by pixels; its results are the same as without. All rollouts of a prompt
-    have the prompt's images, every turn those before it, the update all of them, as copies: so the key is their pixels.
-    """
+    have the prompt's images, every turn those before it, the update all of them, as copies: the key is their pixels."""
     image_processor.preprocess = _PatchCache(image_processor.preprocess).preprocess
     try:
         yield

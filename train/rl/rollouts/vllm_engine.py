@@ -19,6 +19,7 @@ import torch
 
 from darkroom.pipelines.records.digest import seed_from
 from darkroom.pipelines.storage.row_files import by_key
+from darkroom.sandbox.errors import raised_as
 from darkroom.train.rl.rollouts.active_rollout import ActiveRollout, EngineClock
 from darkroom.train.rl.rollouts.sampling import TurnWatcher, changed
 from darkroom.train.rl.rollouts.transcript import GeneratedTurn
@@ -142,19 +143,15 @@ class VllmServer:
 
     def sync_weights(self) -> None:
         """Hand the weights over: all processes call it, the first one sends. Raises ``EngineDown``."""
-        with self._failures():
+        with raised_as(self._down, Exception):
             self._generation.sync_weights()
 
     async def _call(self, request: Callable[[], T]) -> T:
-        with self._failures():
+        with raised_as(self._down, Exception):  # TRL's client raises Exception itself for a failed request
             return await asyncio.get_running_loop().run_in_executor(self._threads, request)
 
-    @contextmanager
-    def _failures(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:  # TRL's client raises Exception itself for a failed request
-            raise EngineDown(self._client.base_url, _one_line(error)) from error
+    def _down(self, error: Exception) -> EngineDown:
+        return EngineDown(self._client.base_url, _one_line(error))
 
 
 def require_nccl() -> None:
@@ -194,14 +191,11 @@ def _one_line(error: Exception) -> str:
 
 
 def prepare_vllm() -> None:
-    """Prepare vLLM in this process, on a CPU; called before a trainer makes its engine.
-
-    The engine computes in float32 as the trainer does, and is not compiled, for which it would need a C++ compiler.
-
-    Where the CPU has AVX-512, vLLM 0.31 computes with copies that oneDNN has packed, and drops the weights themselves.
-    A later update fails then ("'Parameter' object has no attribute 'weight_loader'"), or does nothing (output head).
-    Here torch computes with the weights.
-    """
+    """Prepare vLLM in this process, on a CPU; called before a trainer makes its engine. The engine computes in float32
+    as the trainer does, and is not compiled, for which it would need a C++ compiler. Where the CPU has AVX-512, vLLM
+    0.31 computes with copies that oneDNN has packed, and drops the weights themselves. A later update fails then
+    ("'Parameter' object has no attribute 'weight_loader'"), or does nothing (output head). Here torch computes with the
+    weights."""
     from trl.generation import vllm_generation
     from vllm.model_executor.layers import utils
 
@@ -217,8 +211,7 @@ def prepare_vllm() -> None:
 class ServerTurns:
     """A ``TurnWriter`` that requests the turns of each rollout by itself: no rollout waits for another one. A turn's
     seed follows from the training's seed, step, prompt, rollout and round, that of a request also from its number in
-    the turn, so that the order in which requests and code end has no effect, as far as the engine runs batch invariant.
-    """
+    the turn, so that the order in which requests and code end has no effect, if the engine runs batch invariant."""
 
     server: VllmServer
     _: KW_ONLY
