@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field
 from darkroom.assets.clusters.worker import worker_tags
 from darkroom.pipelines.generation.recipes import Recipe, quotas
 from darkroom.pipelines.models.policies import RL_STAGES, OpenAIPolicy, Policy, PolicyUnavailable, oracle_policy
-from darkroom.pipelines.models.policies.settings import FAMILY, EndpointSettings
+from darkroom.pipelines.models.policies.settings import FAMILY, EndpointSettings, Role
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.verification.checks import Necessity
 from darkroom.sandbox.errors import raised_as
@@ -86,6 +86,12 @@ class PolicyResource(EndpointSettings, dg.ConfigurableResource):
         purse = self.purse.replace(FAMILY, family)
         settings = self.model_copy(update={"base_url": url})
         return OpenAIPolicy.on_ledger(settings, workspace.images, workspace.ledger, purse=purse)
+
+
+def policies() -> dict[str, PolicyResource]:
+    """The policies of all roles, from the environment."""
+    roles: dict[str, Role] = {"policy": "POLICY", "converter": "CONVERT", "judge": "JUDGE", "student": "STUDENT"}
+    return {name: PolicyResource.from_environment(role) for name, role in roles.items()}
 
 
 class LaunchpadSettings(dg.Config):

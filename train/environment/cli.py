@@ -5,21 +5,12 @@ from typing import Annotated, Literal
 
 import typer
 
-from darkroom.pipelines.command_line.console import command_group
 from darkroom.pipelines.services import token_for
 from darkroom.pipelines.services.cli import Host, Port, require_packages
 from darkroom.train.rl.settings import JudgeOptions, ProtocolName
 from darkroom.train.runs.command_line import Values, guarded, takes_settings
 
-app = command_group()
 
-
-@app.callback()
-def environment() -> None:
-    """Serve RL rows with their sandbox and rewards to any trainer."""
-
-
-@app.command()
 @takes_settings
 def serve(
     dataset: Annotated[Path, typer.Argument(help="Folder of the rl dataset, or of an sft dataset for its questions.")],
