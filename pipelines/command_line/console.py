@@ -47,22 +47,15 @@ def open_workspace() -> Workspace:
     return Workspace.from_environment()
 
 
-Panels = Mapping[str, Mapping[str, str | typer.Typer]]
-"""Headings of a help, each with its commands by name: a group, or the place of a function (``package.module:name``)."""
 _PACKAGES = Path(__file__).parents[2]
 
 
-def places(module: str, *functions: str, **renamed: str) -> dict[str, str]:
-    """The places of a module's functions by their commands' names."""
-    names = {function.replace("_", "-"): function for function in functions} | renamed
-    return {name: f"{module}:{function}" for name, function in names.items()}
-
-
 class _Commands(Mapping[str, click.Command]):
-    """The commands of ``panels`` by name; each is imported when it is looked up."""
+    """The commands of a group by name; each is imported when it is looked up."""
 
-    def __init__(self, panels: Panels, markup: MarkupMode) -> None:
-        self._places = {name: (panel, place) for panel, group in panels.items() for name, place in group.items()}
+    def __init__(self, group: Mapping[str, Any], markup: MarkupMode) -> None:
+        panels = [(panel, commands) for panel, commands in group.items() if panel != "help"]
+        self._places = {name: (panel, place) for panel, commands in panels for name, place in commands.items()}
         self._markup = markup
 
     def __iter__(self) -> Iterator[str]:
@@ -78,32 +71,32 @@ class _Commands(Mapping[str, click.Command]):
             module, _, function = place.partition(":")
             app.command(name, rich_help_panel=panel)(getattr(import_module(module), function))
         else:
-            app.add_typer(place, name=name, rich_help_panel=panel)
+            app.add_typer(panelled_group(place), name=name, rich_help_panel=panel)
         return get_group(app).commands[name]
 
     def listed(self, name: str) -> click.Command | None:
-        """Make what a list shows of a command, from the docstring in its source; None where there is no such command.
-        Imports nothing."""
+        """What a list shows of a command, which imports nothing; None where there is no such command."""
         panel, place = self._places.get(name, ("", ""))
         if not isinstance(place, str):
-            return self[name]
-        if not place:
+            text = place["help"]
+        elif place:
+            module, _, function = place.partition(":")
+            source = _PACKAGES.joinpath(*module.split(".")[1:]).with_suffix(".py").read_text(encoding="utf-8")
+            defined = (node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef))
+            text = next(ast.get_docstring(node) for node in defined if node.name == function)
+        else:
             return None
-        module, _, function = place.partition(":")
-        source = _PACKAGES.joinpath(*module.split(".")[1:]).with_suffix(".py").read_text(encoding="utf-8")
-        defined = (node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef))
-        text = next(ast.get_docstring(node) for node in defined if node.name == function)
         return TyperCommand(name, help=text, rich_help_panel=panel, rich_markup_mode=self._markup)
 
 
 class PanelledGroup(CommandGroup):
-    """Commands below the headings ``panels``, in their order."""
+    """Commands below headings, in the order of both."""
 
-    panels: ClassVar[Panels] = {}
+    group: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._commands = _Commands(self.panels, self.rich_markup_mode)
+        self._commands = _Commands(self.group, self.rich_markup_mode)
         self.commands = self._commands  # type: ignore[assignment]  # nothing is added
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -119,17 +112,18 @@ class PanelledGroup(CommandGroup):
         return name, self._commands[name] if name else None, rest
 
 
-def panelled_group(panels: Panels, *, cls: type[PanelledGroup] = PanelledGroup, **options: Any) -> typer.Typer:
-    """A group of commands, within the boundary of errors; without a command it prints its help."""
+def panelled_group(group: Mapping[str, Any], *, cls: type[PanelledGroup] = PanelledGroup) -> typer.Typer:
+    """A group within the boundary of errors: its ``help``, and by heading its commands by name, each the place of a
+    function (``darkroom.module:name``) or another group."""
     app = typer.Typer(
-        cls=type(cls.__name__, (cls,), {"panels": panels}),
+        cls=type(cls.__name__, (cls,), {"group": group}),
+        help=group["help"],
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=MARKUP,
         suggest_commands=False,  # click does
-        **options,
     )
-    app.callback()(lambda: None)  # a group, although typer sees no command in it
+    app.callback()(lambda: None)  # typer sees no command in it
     return app
 
 

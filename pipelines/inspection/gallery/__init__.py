@@ -3,6 +3,7 @@
 import json
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -60,14 +61,13 @@ def read_rejects(workspace: Workspace, families: Sequence[str] | None = None) ->
     """Read the rejects of ``families`` (None: all, and those of intake) by stage, over all partitions."""
     tables, keys = workspace.tables, list(_reject_keys(workspace.tables, families))
     state = [[str(key), tables.rejects_path(key).stat().st_mtime] for key in keys]
-    n_not_applicable = sum(tables.facts(key)["n_not_applicable"] for key in keys)
 
     def read() -> Iterator[tuple[Reject, Sample | None]]:
         samples = _samples_of(tables, (reject for key in keys for reject in tables.stream_rejects(key)))
         for key in keys:
             yield from ((reject, samples.get(key64(reject.sample_id))) for reject in tables.stream_rejects(key))
 
-    return RejectedRows(RowStream(sum(map(tables.n_rejects, keys)), read), workspace.images, state, n_not_applicable)
+    return RejectedRows(RowStream(sum(map(tables.n_rejects, keys)), read), workspace.images, state)
 
 
 def _samples_of(tables: Tables, rejects: Iterable[Reject]) -> KeyedSpill:
@@ -94,29 +94,31 @@ def write_gallery(
 ) -> GalleryPage:
     """Write the datasets in ``folders`` (at most ``limit`` rows of each) and the rejects as a page."""
     n_rows, n_rejects = count_rows(folders, limit=limit), len(rejected.rows) if rejected else 0
-    n_not_applicable = rejected.n_not_applicable if rejected else 0
-    streams = [map_in_threads(read_rows(folders, limit=limit), entry_of_row)]
+    kinds, streams = Counter[str](), [map_in_threads(read_rows(folders, limit=limit), entry_of_row)]
     if rejected is not None:
         streams.append(map_in_threads(rejected.rows, lambda pair: entry_of_reject(*pair, rejected.store)))
 
     def entries() -> Iterator[Entry]:
         for number, entry in enumerate(chain(*streams), 1):
+            kinds.update(entry.filters["kind"])
             yield entry
             if progress is not None:
                 progress(number, n_rows + n_rejects)
 
     images = write_entries(page, entries(), title=title, inline_bytes=inline_bytes)
-    return GalleryPage(page, n_rows, n_rejects - n_not_applicable, n_not_applicable, images)
+    n_apart = kinds["not_applicable"]
+    return GalleryPage(page, n_rows, n_rejects - n_apart, n_apart, images)
 
 
 def _reject_keys(tables: Tables, families: Sequence[str] | None) -> Iterator[TableKey]:
+    """From intake, then what came furthest first: most of the rows that are not applicable come last."""
     if families is None:
         yield from tables.keys(SAMPLES)
         families = tables.families()
-    for family in families:
-        for stage in STAGES:
+    yield from (key for key in tables.keys(ASSET) if key.partition in families)
+    for stage in reversed(STAGES):
+        for family in families:
             yield from tables.keys((family, stage))
-        yield from (key for key in tables.keys(ASSET) if key.partition == family)
 
 
 def gallery_page(title: str, elements: Sequence[Markup], script: str, *, filters: Mapping[str, str] = FILTERS) -> str:

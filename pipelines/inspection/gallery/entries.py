@@ -4,8 +4,8 @@ brings markup, the spans of its tokens), and the images that belong to it."""
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import groupby
+from dataclasses import dataclass, field, replace
+from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
 from types import MappingProxyType
@@ -24,10 +24,12 @@ from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.records.samples import numbered_marks
 from darkroom.pipelines.storage.images import ImageMissing, ImageStore
 from darkroom.pipelines.storage.media_validation import decode, encode, on_white
+from darkroom.pipelines.storage.row_files import RowStream
 from darkroom.pipelines.storage.stage_runs import reason_of
 from darkroom.pipelines.vision.crop_localization import locate_crop
 
 QUESTION_SIDE, OBSERVATION_SIDE = 900, 520
+PAGE_ROWS = 100
 _OUTLINE = (255, 0, 90)
 _LEXER = PythonLexer(stripnl=False, ensurenl=False)
 _FACTS = ("model", "revision", "sampling", "prompt_digest", "sandbox_digest", "seed", "code_version")
@@ -119,7 +121,12 @@ class RejectedRows:
     store: ImageStore
     state: Any = None
     """Another one where a table of them was written again."""
-    n_not_applicable: int = 0
+
+    def page(self, number: int) -> Self:
+        """A hundred of them, from page 1 on."""
+        begin = (number - 1) * PAGE_ROWS
+        n_rows = min(max(len(self.rows) - begin, 0), PAGE_ROWS)
+        return replace(self, rows=RowStream(n_rows, lambda: islice(self.rows, begin, begin + n_rows)))
 
 
 def entry_of_row(row: Mapping[str, Any]) -> Entry:
