@@ -213,7 +213,7 @@ def _patiently(status: Status, ask: Callable[[], _T]) -> _T:
     while True:
         try:
             return ask()
-        except dagster_home.DATABASE_ERRORS as error:
+        except dagster_home.database_errors() as error:
             if time.monotonic() > deadline:
                 mend = "start its server, then run this again; runs on the cluster go on"
                 raise UserError(f"Dagster's history does not answer since {_AWAY_SECONDS:.0f} s: {mend}") from error

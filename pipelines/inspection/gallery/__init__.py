@@ -15,8 +15,7 @@ import numpy as np
 from markupsafe import Markup
 from pygments.formatters import HtmlFormatter
 
-from darkroom.pipelines.generation.engine import STAGES
-from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.generation.stage import SAMPLES, STAGES
 from darkroom.pipelines.inspection.gallery.entries import (
     Entry,
     RejectedRows,
@@ -24,9 +23,8 @@ from darkroom.pipelines.inspection.gallery.entries import (
     entry_of_row,
 )
 from darkroom.pipelines.inspection.pages import data_url, embedded_json, html_page
-from darkroom.pipelines.publishing.dataset_reader import count_rows, map_in_threads, read_rows
+from darkroom.pipelines.publishing.dataset_reader import ASSETS, count_rows, map_in_threads, read_rows
 from darkroom.pipelines.publishing.rendering import render
-from darkroom.pipelines.publishing.sft_dataset import ASSET
 from darkroom.pipelines.records import Reject, Sample
 from darkroom.pipelines.records.digest import key64
 from darkroom.pipelines.storage.atomic_write import whole_file
@@ -115,7 +113,7 @@ def _reject_keys(tables: Tables, families: Sequence[str] | None) -> Iterator[Tab
     if families is None:
         yield from tables.keys(SAMPLES)
         families = tables.families()
-    yield from (key for key in tables.keys(ASSET) if key.partition in families)
+    yield from (key for key in tables.keys((ASSETS["trajectories"],)) if key.partition in families)
     for stage in reversed(STAGES):
         for family in families:
             yield from tables.keys((family, stage))
@@ -156,15 +154,25 @@ def write_entries(
             head = opening.format(entry.content["link"], json.dumps(entry.filters))
             contents.write(f"{head}{entry.html()}</template>\n".encode(errors="replace"))
         contents.seek(0)
-        data = (Markup(_ENTRIES), embedded_json("images", {**(addresses or {}), **images.addresses()}))
-        text = gallery_page(title, data, "gallery.js", filters=filters)
+        text = gallery_page(title, [Markup(_ENTRIES)], "gallery.js", filters=filters)
         with whole_file(page) as part, part.open("wb") as file:
             before, after = text.encode(errors="replace").split(_ENTRIES.encode())
             file.write(before)
             shutil.copyfileobj(contents, file)
+            for part_of_element in _images_element(chain((addresses or {}).items(), images.addresses())):
+                file.write(part_of_element.encode(errors="replace"))
             file.write(after)
     images.discard_others()
     return None if images.is_inline else images.folder
+
+
+def _images_element(addresses: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """The element ``images``, an address at a time: they are most of a page, which is never in memory whole."""
+    opening, closing = embedded_json("images", {}).split("{}")
+    yield f"{opening}{{"
+    for number, pair in enumerate(addresses):
+        yield "," * (number > 0) + embedded_json("images", dict([pair]))[len(opening) + 1 : -len(closing) - 1]
+    yield f"}}{closing}"
 
 
 class _PageImages:
@@ -193,11 +201,11 @@ class _PageImages:
                 (self.folder / name).write_bytes(data)
             self._inline.clear()
 
-    def addresses(self) -> dict[str, str]:
+    def addresses(self) -> Iterator[tuple[str, str]]:
         """A data URL for each image, or its path from the page."""
-        if not self.is_inline:
-            return {name: f"{self.folder.name}/{name}" for name in sorted(self._names)}
-        return {name: data_url(data, "image/jpeg") for name, data in self._inline.items()}
+        if self.is_inline:
+            return ((name, data_url(data, "image/jpeg")) for name, data in self._inline.items())
+        return ((name, f"{self.folder.name}/{name}") for name in sorted(self._names))
 
     def discard_others(self) -> None:
         """Remove the files of an earlier page from the folder."""
