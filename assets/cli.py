@@ -11,13 +11,8 @@ from dotenv import load_dotenv
 
 from darkroom.pipelines.command_line.console import Aliases, PanelledGroup, panelled_group
 
-
-def _table(name: str) -> Any:
-    return yaml.safe_load(Path(__file__).with_name(name).read_text(encoding="utf-8"))
-
-
-OLD_SPELLINGS = Aliases(**_table("old_spellings.yaml"))
-COMMANDS = _table("commands.yaml")
+OLD_SPELLINGS = Aliases(**yaml.safe_load(Path(__file__).with_name("old_spellings.yaml").read_text(encoding="utf-8")))
+COMMANDS = yaml.safe_load(Path(__file__).with_name("commands.yaml").read_text(encoding="utf-8"))
 
 
 class _Darkroom(PanelledGroup):

@@ -9,14 +9,7 @@ from rich.table import Table
 
 from darkroom.annotation import AnnotationError
 from darkroom.annotation.commands.opened import open_campaign, preview_of, print_shortages
-from darkroom.pipelines.command_line.console import (
-    CONSOLE,
-    AsJson,
-    DryRun,
-    open_workspace,
-    print_json,
-    print_plain,
-)
+from darkroom.pipelines.command_line.console import CONSOLE, AsJson, DryRun, open_workspace, print_json, print_plain
 
 EmailsArgument = Annotated[list[str], typer.Argument(help="E-mail addresses.")]
 PasswordOption = Annotated[

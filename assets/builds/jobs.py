@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import cache, partial
 from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 
@@ -59,24 +59,20 @@ class Jobs:
         self, console: Console, workspace: Workspace, instance: dg.DagsterInstance, runs_on: str, on_asset: OnAsset
     ) -> None:
         self.console, self.workspace, self._instance, self.runs_on = console, workspace, instance, runs_on
-        self._on_asset = on_asset
+        self._definitions, self._on_asset = cache(definitions), on_asset  # what is finished needs no definitions
         self._pending: list[AnswersPending] = []
         self._read: set[str] = set()
 
-    @cached_property
-    def _definitions(self) -> dg.Definitions:
-        return definitions()
-
     def run(self, name: str, **chosen: Any) -> None:
         """Run a job here, ``chosen`` as in ``materialize``. Raises ``MaterializationFailed``."""
-        job = self._definitions.resolve_job_def(name)
+        job = self._definitions().resolve_job_def(name)
         self._pending += materialize(job, self._instance, self.console, on_asset=self._on_asset, **chosen)
 
     def run_shards(self, name: str, work: Mapping[str, ShardRun]) -> None:
         """Run a job on each shard of ``work``: here one after the other, on a cluster with a run for each. Raises
         ``AnswersPending`` in the end where stages wait for batches."""
         if work and self.runs_on != LOCAL:
-            self._run_on_cluster(self._definitions.resolve_job_def(name), work)
+            self._run_on_cluster(self._definitions().resolve_job_def(name), work)
         else:
             for partition, (only, settings) in work.items():
                 if partition not in self._read:  # else in a round before
@@ -88,7 +84,7 @@ class Jobs:
             raise AnswersPending(sum(pending.n_rows for pending in self._pending), "; ".join(places))
 
     def run_on_cluster(self, name: str, *, settings: Mapping[str, Any] | None = None) -> None:
-        self._run_on_cluster(self._definitions.resolve_job_def(name), {"": ShardRun(settings=settings)})
+        self._run_on_cluster(self._definitions().resolve_job_def(name), {"": ShardRun(settings=settings)})
 
     def _run_on_cluster(self, job: dg.JobDefinition, work: Mapping[str, ShardRun]) -> None:
         """Queue a run for each shard (of a job without partitions one, "") and wait for all; Ctrl-C cancels them, a

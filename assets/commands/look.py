@@ -126,7 +126,7 @@ def gallery(
     `darkroom gallery all --rejects --serve`
     """
     from darkroom.pipelines.inspection.gallery import read_rejects, write_gallery
-    from darkroom.pipelines.inspection.gallery.entries import PAGE_ROWS
+    from darkroom.pipelines.inspection.gallery.index import PAGE_ROWS
 
     if (serve and (out or rows)) or (compare_with and not serve) or (page > 1 and (serve or not rejects)):
         words = "--out and --rows are for a page, --page is for one with --rejects, --compare-with is for --serve"
@@ -140,9 +140,11 @@ def gallery(
         if serve:
             _serve_gallery(workspace, folders, reject_rows, title, compare_with, {"host": host, "port": port})
             return
-        if page > 1:
-            folders, title = [], f"{title}.{page}"
-        path, shown = out or workspace.local / "views" / f"{title}.html", reject_rows and reject_rows.page(page)
+        folders, title = ([], f"{title}.{page}") if page > 1 else (folders, title)
+        path, shown = (
+            out or workspace.local / "views" / f"{title}.html",
+            reject_rows and reject_rows.page(page, PAGE_ROWS),
+        )
         with progress_bar("rows") as progress:
             written = write_gallery(path, folders, title=title, rejected=shown, limit=rows, progress=progress)
         n_rejects = f", {written.n_rejects:,} rejects, {written.n_not_applicable:,} not applicable" if rejects else ""

@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from darkroom import train
 from darkroom.assets.commands.choices import datasets
 from darkroom.pipelines.command_line.console import open_workspace, print_line
 from darkroom.pipelines.models.serving import engines as vllm
@@ -70,7 +69,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 def training_environment(folder: Path, device: Device) -> VirtualEnvironment:
     """An environment for the engines ``vllm_colocate`` and ``vllm_server``: Darkroom itself, from its checkout or as it
     is installed here, and the versions of ``vllm.lock`` or ``vllm_cpu.lock``."""
-    darkroom, locks, size = f"--editable={_ROOT}", Path(train.__path__[0], "launch"), "several gigabytes"
+    darkroom, locks, size = f"--editable={_ROOT}", _ROOT / "train" / "launch", "several gigabytes"
     if not (_ROOT / "pyproject.toml").is_file():
         installed = distribution("darkroom-toolkit")
         origin = installed.read_text("direct_url.json")  # written for a wheel's file, a repository, a folder

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import UserDict
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -50,22 +51,16 @@ def open_workspace() -> Workspace:
 _PACKAGES = Path(__file__).parents[2]
 
 
-class _Commands(Mapping[str, click.Command]):
+class _Commands(UserDict[str, Any]):
     """The commands of a group by name; each is imported when it is looked up."""
 
     def __init__(self, group: Mapping[str, Any], markup: MarkupMode) -> None:
         panels = [(panel, commands) for panel, commands in group.items() if panel != "help"]
-        self._places = {name: (panel, place) for panel, commands in panels for name, place in commands.items()}
+        super().__init__({name: (panel, place) for panel, commands in panels for name, place in commands.items()})
         self._markup = markup
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
-
     def __getitem__(self, name: str) -> click.Command:
-        panel, place = self._places[name]
+        panel, place = self.data[name]
         app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=self._markup)
         if isinstance(place, str):
             module, _, function = place.partition(":")
@@ -74,18 +69,16 @@ class _Commands(Mapping[str, click.Command]):
             app.add_typer(panelled_group(place), name=name, rich_help_panel=panel)
         return get_group(app).commands[name]
 
-    def listed(self, name: str) -> click.Command | None:
-        """What a list shows of a command, which imports nothing; None where there is no such command."""
-        panel, place = self._places.get(name, ("", ""))
-        if not isinstance(place, str):
-            text = place["help"]
-        elif place:
+    def listed(self, name: str) -> click.Command:
+        """What a list shows of a command, which imports nothing."""
+        panel, place = self.data[name]
+        if isinstance(place, str):
             module, _, function = place.partition(":")
             source = _PACKAGES.joinpath(*module.split(".")[1:]).with_suffix(".py").read_text(encoding="utf-8")
             defined = (node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef))
             text = next(ast.get_docstring(node) for node in defined if node.name == function)
         else:
-            return None
+            text = place["help"]
         return TyperCommand(name, help=text, rich_help_panel=panel, rich_markup_mode=self._markup)
 
 
@@ -96,14 +89,13 @@ class PanelledGroup(CommandGroup):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._commands = _Commands(self.group, self.rich_markup_mode)
-        self.commands = self._commands  # type: ignore[assignment]  # nothing is added
+        self.commands = self._commands = _Commands(self.group, self.rich_markup_mode)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._commands)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return self._commands.listed(cmd_name)
+        return self._commands.listed(cmd_name) if cmd_name in self._commands else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -113,7 +105,7 @@ class PanelledGroup(CommandGroup):
 
 
 def panelled_group(group: Mapping[str, Any], *, cls: type[PanelledGroup] = PanelledGroup) -> typer.Typer:
-    """A group within the boundary of errors: its ``help``, and by heading its commands by name, each the place of a
+    """A group within the boundary of errors: its ``help``, and by heading its commands by name, each the path of a
     function (``darkroom.module:name``) or another group."""
     app = typer.Typer(
         cls=type(cls.__name__, (cls,), {"group": group}),

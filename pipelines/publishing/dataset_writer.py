@@ -188,10 +188,9 @@ class Publication(ABC, Generic[R, F]):
             yield reject(cause.reason, cause.evidence, stage=self.stage, row=to_row(row), **names)
 
     def _write_folder(self, report: StageReport, inputs: str) -> Shipped:
-        has_rows = self.workspace.tables.n_rows(self.key)
-        if has_rows or self.folder.exists():
+        if self.workspace.tables.n_rows(self.key) or self.folder.exists():
             begin_work(self.key)
-        if not has_rows:
+        if not self.workspace.tables.n_rows(self.key):
             # nothing can be said of no rows; what an earlier build shipped is no longer true
             remove_folder(self.folder)
             return Shipped(self.folder, 0, 0, 0)

@@ -104,8 +104,7 @@ def write_gallery(
                 progress(number, n_rows + n_rejects)
 
     images = write_entries(page, entries(), title=title, inline_bytes=inline_bytes)
-    n_apart = kinds["not_applicable"]
-    return GalleryPage(page, n_rows, n_rejects - n_apart, n_apart, images)
+    return GalleryPage(page, n_rows, n_rejects - kinds["not_applicable"], kinds["not_applicable"], images)
 
 
 def _reject_keys(tables: Tables, families: Sequence[str] | None) -> Iterator[TableKey]:

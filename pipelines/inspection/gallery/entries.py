@@ -30,7 +30,6 @@ from darkroom.pipelines.storage.stage_runs import reason_of
 from darkroom.pipelines.vision.crop_localization import locate_crop
 
 QUESTION_SIDE, OBSERVATION_SIDE = 900, 520
-PAGE_ROWS = 100
 _OUTLINE = (255, 0, 90)
 _LEXER = PythonLexer(stripnl=False, ensurenl=False)
 _FACTS = ("model", "revision", "sampling", "prompt_digest", "sandbox_digest", "seed", "code_version")
@@ -123,10 +122,10 @@ class RejectedRows:
     state: Any = None
     """Another one where a table of them was written again."""
 
-    def page(self, number: int) -> Self:
-        """A hundred of them, from page 1 on."""
-        begin = (number - 1) * PAGE_ROWS
-        n_rows = min(max(len(self.rows) - begin, 0), PAGE_ROWS)
+    def page(self, number: int, n_most: int) -> Self:
+        """Pages have so many at most, and numbers from 1 on."""
+        begin = (number - 1) * n_most
+        n_rows = min(max(len(self.rows) - begin, 0), n_most)
         return replace(self, rows=RowStream(n_rows, lambda: islice(self.rows, begin, begin + n_rows)))
 
 
@@ -198,25 +197,21 @@ def question_of_reject(reject: Reject, sample: Sample | None, row: Mapping[str, 
 def _stored_images(
     row: Mapping[str, Any], store: ImageStore
 ) -> tuple[list["_Shown"], list[tuple[Mapping[str, Any], list[bytes]]], int]:
-    """The images of a row, those of each of its rounds, and how many are not in the store."""
-    images, n_missing = _read(row.get("images") or (), store)
-    rounds = []
-    for turn in row.get("rounds") or ():
-        observed, n_lost = _read(turn["observation"]["images"], store)
-        rounds.append((turn, observed))
-        n_missing += n_lost
-    return list(map(_shown, images)), rounds, n_missing
+    """The images of a row, those of each of its rounds, and how many are not in the store. Of intake's rejects, only
+    sizes are on record."""
+    n_missing = 0
 
+    def read(images: Sequence[Any]) -> Iterator[bytes]:
+        nonlocal n_missing
+        for image in filter(lambda image: isinstance(image, dict), images):
+            try:
+                yield store.read(image["sha256"])
+            except ImageMissing:
+                n_missing += 1
 
-def _read(images: Sequence[Any], store: ImageStore) -> tuple[list[bytes], int]:
-    """The images that are in the store, and how many are not; of intake's rejects, only sizes are on record."""
-    found, n_missing = list[bytes](), 0
-    for image in images:
-        try:
-            found += [store.read(image["sha256"])] if isinstance(image, dict) else []
-        except ImageMissing:
-            n_missing += 1
-    return found, n_missing
+    images = list(map(_shown, read(row.get("images") or ())))
+    rounds = [(turn, list(read(turn["observation"]["images"]))) for turn in row.get("rounds") or ()]
+    return images, rounds, n_missing
 
 
 def _entry(
@@ -299,7 +294,7 @@ class _Shown(NamedTuple):
     small: Image.Image
 
 
-@lru_cache(maxsize=4)  # rows about one image follow each other
+@lru_cache(maxsize=2)  # rows about one image follow each other
 def _shown(data: bytes) -> _Shown:
     pixels = decode(data)
     return _Shown(pixels, _shrunk(pixels, QUESTION_SIDE))

@@ -11,13 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from darkroom.pipelines.inspection.gallery.entries import (
-    PAGE_ROWS,
-    RejectedRows,
-    link_of,
-    outcome,
-    question_of_reject,
-)
+from darkroom.pipelines.inspection.gallery.entries import RejectedRows, link_of, outcome, question_of_reject
 from darkroom.pipelines.publishing.dataset_reader import dataset_files, read_files
 from darkroom.pipelines.records import Reject, to_row
 from darkroom.pipelines.records.digest import digest
@@ -26,6 +20,7 @@ from darkroom.pipelines.storage.store_paths import StorePath
 
 _Row = tuple[tuple[Any, ...], Sequence[Mapping[str, Any]]]
 """An entry's values by column, and its checks."""
+PAGE_ROWS = 100
 FILTERS = ("kind", "family", "category", "reason")
 _SHOWN = ("n", "link", *FILTERS, "question")
 _VERSION = 2
