@@ -30,7 +30,7 @@ from darkroom.assets.graph.batch_sensor import answered_batches
 from darkroom.assets.graph.datasets import expert_reviews_asset, rl_dataset_asset, sft_dataset_asset
 from darkroom.assets.graph.families import family_assets, samples_asset
 from darkroom.assets.graph.partitions import nightly, shard_sensor, source_partitions
-from darkroom.assets.graph.resources import PolicyResource, WorkspaceResource, at_launch
+from darkroom.assets.graph.resources import WorkspaceResource, at_launch, policies
 from darkroom.assets.graph.rl import GROUP as RL_GROUP, rl_assets
 from darkroom.assets.pages.declared_metadata import with_code_references
 from darkroom.pipelines.generation.recipes import Recipe
@@ -113,10 +113,7 @@ def definitions(options: Options = ALL) -> dg.Definitions:
         sensors=[*sensors, annotation.annotation_sync] if options.annotation else sensors,
         resources={
             "workspace": WorkspaceResource(),
-            "policy": at_launch(PolicyResource.from_environment()),
-            "converter": at_launch(PolicyResource.from_environment("CONVERT")),
-            "judge": at_launch(PolicyResource.from_environment("JUDGE")),
-            "student": at_launch(PolicyResource.from_environment("STUDENT")),
+            **policies(),
             "launcher": at_launch(LauncherResource.from_environment()),
         },
         # stages are parallel inside; a process per step would only add its start-up time

@@ -16,15 +16,7 @@ from darkroom.sandbox.limits import Limits
 from darkroom.sandbox.pool import SandboxPool
 from darkroom.sandbox.terminal import SafeConsole
 
-app = typer.Typer(
-    name="sandbox",
-    help="Run model-written Python on images behind the kernel's own walls.",
-    no_args_is_help=True,
-    suggest_commands=False,  # click does
-)
 
-
-@app.command()
 def run(
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The Python file to run.")],
     image: Annotated[
@@ -67,7 +59,6 @@ def run(
         raise typer.Exit(1)
 
 
-@app.command()
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead, for a program.")] = False,
 ) -> None:

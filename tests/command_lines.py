@@ -11,7 +11,8 @@ from typing import Any
 from click import Command
 from typer.main import get_command
 
-from darkroom.assets.cli import app
+from darkroom.assets.cli import COMMANDS as TABLE, app
+from darkroom.pipelines.command_line.console import panelled_group
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -25,6 +26,7 @@ def commands(command: Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str
         yield path
 
 
+ANNOTATE = panelled_group(TABLE["Annotate"]["annotate"])
 PROGRAM: Any = get_command(app)
 COMMANDS = sorted(commands(PROGRAM))
 

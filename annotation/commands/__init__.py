@@ -1,1 +1,1 @@
-"""The commands of `darkroom annotate`, in the order of a campaign; listed in ``annotation/cli.py``."""
+"""The commands of `darkroom annotate`, in the order of a campaign; listed in ``assets/commands.yaml``."""

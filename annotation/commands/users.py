@@ -9,20 +9,7 @@ from rich.table import Table
 
 from darkroom.annotation import AnnotationError
 from darkroom.annotation.commands.opened import open_campaign, preview_of, print_shortages
-from darkroom.pipelines.command_line.console import (
-    CONSOLE,
-    AsJson,
-    DryRun,
-    command_group,
-    open_workspace,
-    print_json,
-    print_plain,
-)
-
-users = command_group(
-    help="Accounts of annotators, checkers and experts. A campaign needs three who write or check (four where records "
-    "are checked twice), and as many experts as judge a record (`experts_per_record`)."
-)
+from darkroom.pipelines.command_line.console import CONSOLE, AsJson, DryRun, open_workspace, print_json, print_plain
 
 EmailsArgument = Annotated[list[str], typer.Argument(help="E-mail addresses.")]
 PasswordOption = Annotated[
@@ -30,7 +17,6 @@ PasswordOption = Annotated[
 ]
 
 
-@users.command(name="add")
 def add_users(
     emails: EmailsArgument,
     role: Annotated[
@@ -67,7 +53,6 @@ def add_users(
             print_plain(line if email.strip().lower() in existing else f"{line}, password {new_password}")
 
 
-@users.command(name="list")
 def list_users(as_json: AsJson = False) -> None:
     """Show the accounts, removed ones too."""
     from darkroom.annotation.label_studio.server import connect
@@ -84,7 +69,6 @@ def list_users(as_json: AsJson = False) -> None:
         CONSOLE.print(table)
 
 
-@users.command(name="remove")
 def remove_users(emails: EmailsArgument) -> None:
     """Close accounts, also in the middle of a round.
 
@@ -105,7 +89,6 @@ def remove_users(emails: EmailsArgument) -> None:
         print_shortages(campaign, studio)
 
 
-@users.command(name="password")
 def new_password(
     email: Annotated[str, typer.Argument(help="E-mail address.")], password: PasswordOption = None
 ) -> None:

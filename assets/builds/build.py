@@ -18,9 +18,9 @@ from darkroom.assets.builds.child_process import child_build
 from darkroom.assets.builds.jobs import Jobs, MaterializationFailed, ShardRun, open_jobs
 from darkroom.assets.clusters.placement import LOCAL, TRAIN
 from darkroom.assets.clusters.programs import Program
-from darkroom.assets.definitions import ANNOTATION, DATASETS, RELEASED, RL, RL_DATASET, SFT
+from darkroom.assets.definitions import ANNOTATION, RELEASED, RL, RL_DATASET, SFT
 from darkroom.assets.graph.families import REJECTS, SAMPLES as SAMPLES_KEY, stage_key
-from darkroom.assets.graph.resources import PolicyResource
+from darkroom.assets.graph.resources import policies
 from darkroom.assets.graph.rl import RL_STAGES
 from darkroom.assets.graph.training_config import DEMO_SETTINGS
 from darkroom.assets.terminal.summary import print_annotated_summary, print_rl_summary, print_summary
@@ -86,7 +86,7 @@ def build_sft(
             if child and with_rl:
                 fill_shards(jobs, chosen[N_IN_CHILD:], partitions[1:], {})
                 child.wait("families")
-            jobs.run(DATASETS, settings={"sft_dataset": {"quotas": mixture}} if mixture else None)
+            jobs.ship(mixture)
             if train and not is_demo:
                 _train(jobs, chosen)
             elif child and train:
@@ -222,8 +222,8 @@ def _train_on_street_signs(jobs: Jobs, *assets: str, evaluated: str) -> None:
 
 async def check_policies(workspace: Workspace, recipes: Sequence[Recipe]) -> None:
     """Call every endpoint once, so that a wrong setting fails before any work. Raises ``PolicyUnavailable``."""
-    roles = [PolicyResource.from_environment(role) for role in ("POLICY", "CONVERT", "JUDGE")]
-    for endpoint in {role.model_dump_json(): role for role in roles if role.kind != "oracle"}.values():
+    roles = [resource for name, resource in policies().items() if name != "student" and resource.kind != "oracle"]
+    for endpoint in {role.model_dump_json(): role for role in roles}.values():
         policy = endpoint.for_recipe(recipes[0], workspace)
         try:
             await policy.check()

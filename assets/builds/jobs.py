@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 
@@ -12,15 +12,16 @@ import dagster as dg
 from rich.console import Console
 from rich.status import Status
 
-from darkroom.assets.builds.unfinished_shards import UnfinishedShards
+from darkroom.assets.builds.unfinished_shards import UnfinishedShards, are_shipped
 from darkroom.assets.clusters.placement import LOCAL
 from darkroom.assets.clusters.queued_runs import QueuedRuns
 from darkroom.assets.clusters.run_launcher import check_placement
 from darkroom.assets.clusters.worker import host_of, worker_tags
 from darkroom.assets.dagster_home import instance as dagster_home
 from darkroom.assets.dagster_home.daemon import daemon
-from darkroom.assets.definitions import SAMPLES, definitions, op_config
+from darkroom.assets.definitions import DATASETS, SAMPLES, definitions, op_config
 from darkroom.assets.graph.partitions import update_partitions
+from darkroom.assets.graph.resources import policies
 from darkroom.assets.graph.stage_assets import pending_answers
 from darkroom.assets.terminal import progress_bar
 from darkroom.assets.terminal.run_lines import FirstTrajectory, OnAsset, RunLines, materialization_line
@@ -58,20 +59,20 @@ class Jobs:
         self, console: Console, workspace: Workspace, instance: dg.DagsterInstance, runs_on: str, on_asset: OnAsset
     ) -> None:
         self.console, self.workspace, self._instance, self.runs_on = console, workspace, instance, runs_on
-        self._definitions, self._on_asset = definitions(), on_asset
+        self._definitions, self._on_asset = cache(definitions), on_asset  # what is finished needs no definitions
         self._pending: list[AnswersPending] = []
         self._read: set[str] = set()
 
     def run(self, name: str, **chosen: Any) -> None:
         """Run a job here, ``chosen`` as in ``materialize``. Raises ``MaterializationFailed``."""
-        job = self._definitions.resolve_job_def(name)
+        job = self._definitions().resolve_job_def(name)
         self._pending += materialize(job, self._instance, self.console, on_asset=self._on_asset, **chosen)
 
     def run_shards(self, name: str, work: Mapping[str, ShardRun]) -> None:
         """Run a job on each shard of ``work``: here one after the other, on a cluster with a run for each. Raises
         ``AnswersPending`` in the end where stages wait for batches."""
         if work and self.runs_on != LOCAL:
-            self._run_on_cluster(self._definitions.resolve_job_def(name), work)
+            self._run_on_cluster(self._definitions().resolve_job_def(name), work)
         else:
             for partition, (only, settings) in work.items():
                 if partition not in self._read:  # else in a round before
@@ -83,7 +84,7 @@ class Jobs:
             raise AnswersPending(sum(pending.n_rows for pending in self._pending), "; ".join(places))
 
     def run_on_cluster(self, name: str, *, settings: Mapping[str, Any] | None = None) -> None:
-        self._run_on_cluster(self._definitions.resolve_job_def(name), {"": ShardRun(settings=settings)})
+        self._run_on_cluster(self._definitions().resolve_job_def(name), {"": ShardRun(settings=settings)})
 
     def _run_on_cluster(self, job: dg.JobDefinition, work: Mapping[str, ShardRun]) -> None:
         """Queue a run for each shard (of a job without partitions one, "") and wait for all; Ctrl-C cancels them, a
@@ -123,7 +124,7 @@ class Jobs:
     def unfinished(self, name: str, partitions: Sequence[str], keys: Sequence[dg.AssetKey]) -> list[str]:
         """The shards on which one of the stages ``keys`` has work to do. Prints how many the others are, as those of
         the job ``name``."""
-        looks = UnfinishedShards(self.workspace, self._instance, dict(self._definitions.resources or {}), keys)
+        looks = UnfinishedShards(self.workspace, self._instance, policies(), keys)
         unfinished = list[str]()
         with progress_bar("looking for unfinished shards", self.console) as progress:
             for n, (partition, has_work) in enumerate(looks.among(partitions), 1):
@@ -133,6 +134,13 @@ class Jobs:
             line = f"{name}: {n_finished:,} of {len(partitions):,} shards are finished"
             self.console.print(line, markup=False, highlight=False, soft_wrap=True)
         return unfinished
+
+    def ship(self, quotas: Mapping[str, int]) -> None:
+        """Run the job of the SFT datasets, unless they are finished. Raises ``MaterializationFailed``."""
+        if are_shipped(self.workspace, self._instance, quotas):
+            self.console.print(f"{DATASETS}: finished", highlight=False)
+        else:
+            self.run(DATASETS, settings={"sft_dataset": {"quotas": quotas}} if quotas else None)
 
     def n_rows(self, asset: tuple[str, ...], partition: str) -> int:
         """Rows of a table; 0 where there is none."""
@@ -201,7 +209,7 @@ def _patiently(status: Status, ask: Callable[[], _T]) -> _T:
     while True:
         try:
             return ask()
-        except dagster_home.DATABASE_ERRORS as error:
+        except dagster_home.database_errors() as error:
             if time.monotonic() > deadline:
                 mend = "start its server, then run this again; runs on the cluster go on"
                 raise UserError(f"Dagster's history does not answer since {_AWAY_SECONDS:.0f} s: {mend}") from error

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from darkroom.assets.builds.build import catalog_partitions, check_policies, families_of, partitions_of
 from darkroom.assets.graph.families import STAGE_SETTINGS, work_on_family
-from darkroom.assets.graph.resources import PolicyResource
+from darkroom.assets.graph.resources import PolicyResource, policies
 from darkroom.assets.graph.stage_assets import StageInputs
 from darkroom.assets.terminal import table
 from darkroom.pipelines.command_line.console import CONSOLE, print_line
@@ -26,7 +26,6 @@ from darkroom.pipelines.generation.verdicts import judged_checks
 from darkroom.pipelines.inspection.gallery import read_rejects, write_entries
 from darkroom.pipelines.inspection.gallery.entries import Entry, entry_of_reject, entry_of_trajectory
 from darkroom.pipelines.models.messages import Text
-from darkroom.pipelines.models.policies.settings import Role
 from darkroom.pipelines.models.tasks import PreparedSample
 from darkroom.pipelines.records import Draft, Sample, Trajectory
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
@@ -41,7 +40,6 @@ from darkroom.pipelines.storage.workspace import Workspace
 _N_READ = 100
 """Rows of the source that are read for each row of a preview: not every row is for every family."""
 _PLAN = ("family", "rows (99 %)", "policy: calls, tokens, USD", "judges: calls, tokens, USD")
-_ROLES: dict[str, Role] = {"policy": "POLICY", "converter": "CONVERT", "judge": "JUDGE"}
 
 
 def preview_families(source: str, families: Sequence[str], n_rows: int) -> None:
@@ -58,8 +56,7 @@ def preview_families(source: str, families: Sequence[str], n_rows: int) -> None:
         (home / "calibrations").mkdir()
         for file in children(workspace.calibrations):
             (home / "calibrations" / file.name).write_bytes(file.read_bytes())
-        roles, live = {name: PolicyResource.from_environment(role) for name, role in _ROLES.items()}, {"batch": "off"}
-        policies = {name: resource.model_copy(update=live) for name, resource in roles.items()}
+        live = {name: resource.model_copy(update={"batch": "off"}) for name, resource in policies().items()}
         with replace(workspace, home=home, local=home, images_url=str(home / "images")) as trial:
             samples = ingest_shard(opened, 0, trial.images, n_rows=_N_READ * n_rows).samples
             if not samples:
@@ -70,7 +67,7 @@ def preview_families(source: str, families: Sequence[str], n_rows: int) -> None:
                 run_stage(trial.tables, key, Sample, inputs="", perform=partial(Outcome, few, [], len(few)))
                 for stage in STAGES:
                     kind = STAGE_SETTINGS.get(stage)
-                    inputs = StageInputs(trial, recipe.family, policies.__getitem__, kind() if kind else None)
+                    inputs = StageInputs(trial, recipe.family, live.__getitem__, kind() if kind else None)
                     with CONSOLE.status(f"{recipe.family}/{stage} …"):
                         work_on_family(inputs, recipe, stage)
                 _print_yield(trial, recipe, len(samples), seconds=_seconds(workspace) - before)

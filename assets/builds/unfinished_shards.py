@@ -1,17 +1,19 @@
-"""Find the shards on which a job has work left, so that no run is launched for the others: to start one on a cluster
-takes seconds of CPU, to read the footers of a shard's tables takes milliseconds."""
+"""Find the shards on which a job has work left, and whether the datasets are finished, so that no run is launched for
+the others: to start one takes seconds of CPU, to read the footers of a shard's tables takes milliseconds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 
 import dagster as dg
 
-from darkroom.assets.graph.families import REJECTS, SAMPLES, STAGE_SETTINGS, work_on_family
-from darkroom.assets.graph.resources import PolicyResource
+from darkroom.assets.graph.datasets import SFT_DATASET, sft_datasets
+from darkroom.assets.graph.families import REJECTS, SAMPLES, STAGE_SETTINGS, stage_key, work_on_family
+from darkroom.assets.graph.resources import DatasetSettings, PolicyResource
 from darkroom.assets.graph.rl import RL_STAGES, rl_settings, work_on_rl
 from darkroom.assets.graph.stage_assets import StageInputs
 from darkroom.pipelines.generation.engine import STAGES, intake
@@ -24,6 +26,21 @@ from darkroom.sandbox.errors import UserError
 _N_AT_ONCE = 16
 """Shards that are looked at side by side: an object store answers in milliseconds."""
 _IN_ORDER = (SAMPLES.path[-1], *RL_STAGES, *STAGES, REJECTS)
+
+
+def are_shipped(workspace: Workspace, instance: dg.DagsterInstance, quotas: Mapping[str, int]) -> bool:
+    """True if the SFT datasets are as a run would make them, and Dagster saw them after the last trajectories."""
+    recipes = list(all_recipes().values())
+    keys = [SFT_DATASET, *(stage_key(recipe.family, STAGES[-1]) for recipe in recipes)]
+    entries = [record.asset_entry for record in instance.get_asset_records(keys)]
+    seen = {entry.asset_key: entry.last_materialization_storage_id or 0 for entry in entries}
+    if SFT_DATASET not in seen or seen[SFT_DATASET] < max(seen.values()):
+        return False
+    with suppress(NotFinished, UserError), finished_only():
+        for dataset in sft_datasets(workspace, recipes, DatasetSettings(quotas=dict(quotas))):
+            dataset.publish()
+        return True
+    return False
 
 
 @dataclass(frozen=True)

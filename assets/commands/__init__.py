@@ -1,1 +1,1 @@
-"""The commands of ``darkroom``, a module per group, listed in ``assets/cli.py``; heavy imports are inside functions."""
+"""The commands of ``darkroom``, a module per group, in ``assets/commands.yaml``; heavy imports are inside functions."""

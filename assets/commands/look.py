@@ -102,9 +102,8 @@ def gallery(
     ] = "all",
     out: Annotated[Path | None, typer.Option(help="HTML file; default: DATASET.html in DARKROOM_HOME/views.")] = None,
     rejects: Annotated[bool, typer.Option("--rejects", help="Show rejected rows too, with their reasons.")] = False,
-    rows: Annotated[
-        int | None, typer.Option(min=1, help="Maximum rows per family; all rejects are on the page.")
-    ] = None,
+    rows: Annotated[int | None, typer.Option(min=1, help="Maximum rows per family; rejects come beside them.")] = None,
+    page: Annotated[int, typer.Option(min=1, help="With --rejects: which hundred of them.")] = 1,
     serve: Annotated[bool, typer.Option("--serve", help="Serve the rows instead of writing a page; for many.")] = False,
     compare_with: Annotated[
         str | None, typer.Option(help="With --serve: a folder with another run's datasets, to see each row twice.")
@@ -127,9 +126,11 @@ def gallery(
     `darkroom gallery all --rejects --serve`
     """
     from darkroom.pipelines.inspection.gallery import read_rejects, write_gallery
+    from darkroom.pipelines.inspection.gallery.index import PAGE_ROWS
 
-    if (serve and (out or rows)) or (compare_with and not serve):
-        raise typer.BadParameter("--out and --rows are for a page, --compare-with is for --serve")
+    if (serve and (out or rows)) or (compare_with and not serve) or (page > 1 and (serve or not rejects)):
+        words = "--out and --rows are for a page, --page is for one with --rejects, --compare-with is for --serve"
+        raise typer.BadParameter(words)
     with open_workspace() as workspace:
         families_run, title = workspace.tables.families(), Path(dataset).name or "gallery"
         has_rejects = rejects and bool(families_run if dataset == ALL else dataset in families_run)
@@ -139,14 +140,20 @@ def gallery(
         if serve:
             _serve_gallery(workspace, folders, reject_rows, title, compare_with, {"host": host, "port": port})
             return
-        path = out or workspace.local / "views" / f"{title}.html"
+        folders, title = ([], f"{title}.{page}") if page > 1 else (folders, title)
+        path, shown = (
+            out or workspace.local / "views" / f"{title}.html",
+            reject_rows and reject_rows.page(page, PAGE_ROWS),
+        )
         with progress_bar("rows") as progress:
-            page = write_gallery(path, folders, title=title, rejected=reject_rows, limit=rows, progress=progress)
-        n_rejects = f", {page.n_rejects:,} rejects, {page.n_not_applicable:,} not applicable" if rejects else ""
-        print_line(f"{page.n_rows:,} trajectories{n_rejects}: {path.absolute()}")
-        if page.folder is not None:
-            print_line(f"images: {page.folder.absolute()}")
-        if page.n_rows + page.n_rejects + page.n_not_applicable > _MANY:
+            written = write_gallery(path, folders, title=title, rejected=shown, limit=rows, progress=progress)
+        n_rejects = f", {written.n_rejects:,} rejects, {written.n_not_applicable:,} not applicable" if rejects else ""
+        print_line(f"{written.n_rows:,} trajectories{n_rejects}: {path.absolute()}")
+        if written.folder is not None:
+            print_line(f"images: {written.folder.absolute()}")
+        if reject_rows and len(reject_rows.rows) > page * PAGE_ROWS:
+            print_line(f"of {len(reject_rows.rows):,} rejects; the next are on --page {page + 1}, all on --serve")
+        if written.n_rows > _MANY:
             print_line("a browser is slow with so many rows: --serve shows them by the hundred")
 
 

@@ -11,14 +11,11 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from darkroom.pipelines.command_line.console import CONSOLE, AsJson, command_group, print_json, print_line
+from darkroom.pipelines.command_line.console import CONSOLE, AsJson, print_json, print_line
 
-app = command_group(help="The models that write, judge and learn, each at an endpoint.")
-app.callback()(lambda: None)  # a group, although it has one command
 _COLOURS = {"yes": "green", "no": "red", "unclear": "yellow"}
 
 
-@app.command()
 def check(
     role: Annotated[
         Literal["policy", "convert", "judge", "student"],

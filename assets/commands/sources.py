@@ -12,14 +12,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from darkroom.assets.commands.choices import public_datasets, sources as added_sources
-from darkroom.pipelines.command_line.console import (
-    CONSOLE,
-    AsJson,
-    command_group,
-    open_workspace,
-    print_json,
-    print_line,
-)
+from darkroom.pipelines.command_line.console import CONSOLE, AsJson, open_workspace, print_json, print_line
 from darkroom.pipelines.sources import Source, SourceError
 from darkroom.pipelines.sources.columns import BoxFrame, Columns
 from darkroom.pipelines.storage.tables import TableKey
@@ -34,11 +27,6 @@ if TYPE_CHECKING:
 
 _N_REJECTS = 10
 
-app = command_group(
-    help="Public datasets as sources, with their columns mapped: list them, check, add and remove one.\n\n"
-    "For your own images and questions: `darkroom ingest`. The format of a source's file: docs/sources.md."
-)
-
 _WIDE = 120
 """From here on a table holds the hub's names without breaking the words of its other columns."""
 _NARROW = 80
@@ -46,7 +34,6 @@ _HEADERS = ("hub", "rows", "questions", "licence", "from", "added")
 _Split = Annotated[str | None, typer.Option(help="Which split of the files; default: the only one.")]
 
 
-@app.command(name="list")
 def list_sources(
     name: Annotated[
         str | None, typer.Argument(help="Print the YAML file of this one instead.", autocompletion=public_datasets)
@@ -76,7 +63,6 @@ def list_sources(
         print_line("Next: darkroom sources list NAME, darkroom sources check NAME, darkroom sources add NAME")
 
 
-@app.command()
 def add(
     name: Annotated[
         str, typer.Argument(help="Name of the dataset, as in `darkroom sources list`.", autocompletion=public_datasets)
@@ -108,7 +94,6 @@ def add(
         _print_added(workspace, name, config, catalog.add(name, config))
 
 
-@app.command()
 def check(
     source: Annotated[
         str,
@@ -178,7 +163,6 @@ def _opened(
     return name, catalogs.open_source(name, config), config.columns
 
 
-@app.command()
 def remove(name: Annotated[str, typer.Argument(help="A source that was added.", autocompletion=added_sources)]) -> None:
     """Remove a source that was added. Tables and datasets that were made of its rows stay, and its images."""
     from darkroom.assets.dagster_home.instance import refresh_dagster

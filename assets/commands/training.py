@@ -8,14 +8,13 @@ from typing import Annotated, Literal
 import typer
 
 from darkroom.assets.commands.choices import datasets
-from darkroom.pipelines.command_line.console import open_workspace, panelled_group, print_line
+from darkroom.pipelines.command_line.console import open_workspace, print_line
 from darkroom.pipelines.models.serving import engines as vllm
 from darkroom.pipelines.models.serving.engines import Device
 from darkroom.pipelines.processes.virtual_environment import VirtualEnvironment
 from darkroom.pipelines.publishing.dataset_reader import find_trajectories
 from darkroom.pipelines.records.trajectories import LossPolicy
 from darkroom.pipelines.storage.atomic_write import local_copy
-from darkroom.train import grpo, sft, tiny
 from darkroom.train.examples.encoding import Layout, open_reader
 from darkroom.train.runs.command_line import guarded
 
@@ -70,7 +69,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 def training_environment(folder: Path, device: Device) -> VirtualEnvironment:
     """An environment for the engines ``vllm_colocate`` and ``vllm_server``: Darkroom itself, from its checkout or as it
     is installed here, and the versions of ``vllm.lock`` or ``vllm_cpu.lock``."""
-    darkroom, locks, size = f"--editable={_ROOT}", Path(sft.__file__).with_name("launch"), "several gigabytes"
+    darkroom, locks, size = f"--editable={_ROOT}", _ROOT / "train" / "launch", "several gigabytes"
     if not (_ROOT / "pyproject.toml").is_file():
         installed = distribution("darkroom-toolkit")
         origin = installed.read_text("direct_url.json")  # written for a wheel's file, a repository, a folder
@@ -100,9 +99,3 @@ def environment(
         typer.echo(message, err=True)
     installed.ensure()
     print_line(str(installed.program))
-
-
-app = panelled_group(
-    {"Programs": {"sft": sft.main, "grpo": grpo.main, "tiny": tiny.main}, "Packages": {"environment": environment}},
-    help="Train: SFT, GRPO, a tiny model to try them with.",
-)

@@ -26,17 +26,7 @@ from darkroom.pipelines.storage.storage_errors import sqlite_mend, storage_error
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.sandbox.errors import UserError
 
-_Errors = tuple[type[Exception], ...]
-DATABASE_ERRORS: _Errors = (SQLAlchemyError,)
-"""Errors of Dagster's history while its server is away."""
-try:
-    from dagster_postgres.utils import DagsterPostgresException
-
-    DATABASE_ERRORS += (DagsterPostgresException,)
-except ImportError:
-    pass  # without the extra there is no PostgreSQL to be unavailable
-
-_UNAVAILABLE: _Errors = (dg.DagsterInvalidConfigError, yaml.YAMLError, CheckError, CommandError, *DATABASE_ERRORS)
+_UNREADABLE = (dg.DagsterInvalidConfigError, yaml.YAMLError, CheckError, CommandError)
 _LOCK = ".opening.lock"
 _DATABASES = ("history", "schedules")
 """Dagster's own folders with SQLite files."""
@@ -52,6 +42,12 @@ _FORMER_MODULES = {
     re.compile(r"\b(?:darkroom\.)?assets\.runs\.worker\b"): "darkroom.assets.clusters.worker",
 }
 """Modules that settings of earlier versions name, also where a user has edited them."""
+
+
+def database_errors() -> tuple[type[Exception], ...]:
+    """Errors of Dagster's history while its server is away; those of PostgreSQL once its package is in use."""
+    postgres = sys.modules.get("dagster_postgres.utils")
+    return (SQLAlchemyError, postgres.DagsterPostgresException) if postgres else (SQLAlchemyError,)
 
 
 def prepare_dagster_home(workspace: Workspace) -> Path:
@@ -124,7 +120,7 @@ def open_instance() -> dg.DagsterInstance:
     except ImportError as error:
         mend = "pip install 'darkroom-toolkit[postgres]'"
         raise UserError(f"dagster.yaml needs a package that is missing ({error}): {mend}") from error
-    except _UNAVAILABLE as error:
+    except (*_UNREADABLE, *database_errors()) as error:
         raise UserError(_repair(home, error)) from error
 
 

@@ -62,21 +62,15 @@ def sft_dataset_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
         counts = Counter({"rows_in": 0, "rows_out": 0, "rejected": 0, "quarantined": 0})
         metadata: dict[str, dg.MetadataValue] = {}
         with workspace.open() as opened:
-            tables, screening = opened.tables, Screening(opened)
-            shards = drafted_partitions(tables, recipes, _shards(opened))
-            quotas, parts = config.quotas_of(recipes), config.model_dump(include={"validation_share", "n_replayed"})
-            parts |= {"partitions": shards, "screening": screening}
-            datasets = [SftDataset(opened, recipe, n_rows=quotas.get(recipe.family), **parts) for recipe in recipes]
-            for dataset in datasets:
-                dataset.make_table()
-            for recipe, dataset in zip(recipes, datasets, strict=True):
-                dataset.splits = datasets[0].splits  # of all families: the tables are complete
+            tables = opened.tables
+            for dataset in sft_datasets(opened, recipes, config):
                 report, shipped = dataset.publish()
                 context.log.info("%s: %d rows, %d bytes", shipped.folder, shipped.n_rows, shipped.n_bytes)
-                keys = [TableKey((recipe.family, "trajectories"), shard) for shard in shards]
+                family, shards = dataset.recipe.family, dataset.partitions
+                keys = [TableKey((family, "trajectories"), shard) for shard in shards]
                 counts.update(rows_in=sum(tables.n_rows(key) for key in tables.existing(keys)), rows_out=shipped.n_rows)
                 counts.update(rejected=report.n_rejected, quarantined=report.n_quarantined)
-                metadata |= _shipped_metadata(opened, recipe.family, shipped, shards)
+                metadata |= _shipped_metadata(opened, family, shipped, shards)
         families = dict.fromkeys([stage_key(recipe.family, "trajectories") for recipe in recipes], Trajectory)
         metadata |= dataset_columns("trajectories", {**families, SAMPLES_KEY: Sample})
         is_conserved = counts["rows_in"] == counts["rows_out"] + counts["rejected"] + counts["quarantined"]
@@ -86,6 +80,19 @@ def sft_dataset_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
         )
 
     return sft_dataset
+
+
+def sft_datasets(workspace: Workspace, recipes: Sequence[Recipe], config: DatasetSettings) -> list[SftDataset]:
+    """The datasets of the families, with their tables made and their splits, which are those of all families."""
+    quotas, parts = config.quotas_of(recipes), config.model_dump(include={"validation_share", "n_replayed"})
+    parts["partitions"] = drafted_partitions(workspace.tables, recipes, _shards(workspace))
+    parts["screening"] = Screening(workspace)
+    datasets = [SftDataset(workspace, recipe, n_rows=quotas.get(recipe.family), **parts) for recipe in recipes]
+    for dataset in datasets:
+        dataset.make_table()
+    for dataset in datasets:
+        dataset.splits = datasets[0].splits
+    return datasets
 
 
 def rl_dataset_asset() -> dg.AssetsDefinition:

@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field, create_model
 from darkroom.assets.clusters.worker import worker_tags
 from darkroom.pipelines.generation.recipes import Recipe, quotas
 from darkroom.pipelines.models.policies import RL_STAGES, OpenAIPolicy, Policy, PolicyUnavailable, oracle_policy
-from darkroom.pipelines.models.policies.settings import FAMILY, EndpointSettings
+from darkroom.pipelines.models.policies.settings import FAMILY, EndpointSettings, Role
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.verification.checks import Necessity
 from darkroom.sandbox.errors import raised_as
@@ -99,6 +99,12 @@ def at_launch(resource: R) -> R:
         (field := copy(known)).default = getattr(resource, name)
         fields[name] = (known.annotation, field)
     return create_model(type(resource).__name__, __base__=type(resource), **fields)()
+
+
+def policies() -> dict[str, PolicyResource]:
+    """The policies of all roles, from the environment."""
+    roles: dict[str, Role] = {"policy": "POLICY", "converter": "CONVERT", "judge": "JUDGE", "student": "STUDENT"}
+    return {name: at_launch(PolicyResource.from_environment(role)) for name, role in roles.items()}
 
 
 class LaunchpadSettings(dg.Config):

@@ -1,14 +1,20 @@
 """The terminal of the commands, the workspace that they open, and their groups: one style, panels in the order of use,
-and spellings of earlier versions as hidden aliases."""
+and spellings of earlier versions as hidden aliases. Commands are imported when they are run: a help is quick."""
 
 from __future__ import annotations
 
+import ast
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections import UserDict
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import click
 import typer
+from typer.core import MarkupMode, TyperCommand
+from typer.main import get_group
 
 from darkroom.pipelines.command_line.errors import MARKUP, CommandGroup, own_words
 from darkroom.sandbox.terminal import SafeConsole
@@ -42,41 +48,74 @@ def open_workspace() -> Workspace:
     return Workspace.from_environment()
 
 
-Panels = Mapping[str, Mapping[str, Callable[..., Any] | typer.Typer]]
-"""Headings of a help, each with its commands and groups by name."""
+_PACKAGES = Path(__file__).parents[2]
 
 
-class OrderedGroup(CommandGroup):
-    """Lists its commands in the order of their panels; typer would list groups last."""
+class _Commands(UserDict[str, Any]):
+    """The commands of a group by name; each is imported when it is looked up."""
 
-    order: tuple[str, ...] = ()
+    def __init__(self, group: Mapping[str, Any], markup: MarkupMode) -> None:
+        panels = [(panel, commands) for panel, commands in group.items() if panel != "help"]
+        super().__init__({name: (panel, place) for panel, commands in panels for name, place in commands.items()})
+        self._markup = markup
+
+    def __getitem__(self, name: str) -> click.Command:
+        panel, place = self.data[name]
+        app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=self._markup)
+        if isinstance(place, str):
+            module, _, function = place.partition(":")
+            app.command(name, rich_help_panel=panel)(getattr(import_module(module), function))
+        else:
+            app.add_typer(panelled_group(place), name=name, rich_help_panel=panel)
+        return get_group(app).commands[name]
+
+    def listed(self, name: str) -> click.Command:
+        """What a list shows of a command, which imports nothing."""
+        panel, place = self.data[name]
+        if isinstance(place, str):
+            module, _, function = place.partition(":")
+            source = _PACKAGES.joinpath(*module.split(".")[1:]).with_suffix(".py").read_text(encoding="utf-8")
+            defined = (node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef))
+            text = next(ast.get_docstring(node) for node in defined if node.name == function)
+        else:
+            text = place["help"]
+        return TyperCommand(name, help=text, rich_help_panel=panel, rich_markup_mode=self._markup)
+
+
+class PanelledGroup(CommandGroup):
+    """Commands below headings, in the order of both."""
+
+    group: ClassVar[Mapping[str, Any]] = {}
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = self._commands = _Commands(self.group, self.rich_markup_mode)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(self.commands, key=lambda name: self.order.index(name) if name in self.order else len(self.order))
+        return list(self._commands)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return self._commands.listed(cmd_name) if cmd_name in self._commands else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, self._commands[name] if name else None, rest
 
 
-def command_group(*, cls: type[CommandGroup] = CommandGroup, **options: Any) -> typer.Typer:
-    """Commands below one name, within the boundary of errors; without a command it prints its help."""
-    return typer.Typer(
-        cls=cls,
+def panelled_group(group: Mapping[str, Any], *, cls: type[PanelledGroup] = PanelledGroup) -> typer.Typer:
+    """A group within the boundary of errors: its ``help``, and by heading its commands by name, each the path of a
+    function (``darkroom.module:name``) or another group."""
+    app = typer.Typer(
+        cls=type(cls.__name__, (cls,), {"group": group}),
+        help=group["help"],
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=MARKUP,
         suggest_commands=False,  # click does
-        **options,
     )
-
-
-def panelled_group(panels: Panels, *, cls: type[OrderedGroup] = OrderedGroup, **options: Any) -> typer.Typer:
-    """A group whose commands stand below the headings ``panels``."""
-    names = tuple(name for commands in panels.values() for name in commands)
-    app = command_group(cls=type(cls.__name__, (cls,), {"order": names}), **options)
-    for panel, commands in panels.items():
-        for name, command in commands.items():
-            if isinstance(command, typer.Typer):
-                app.add_typer(command, name=name, rich_help_panel=panel)
-            else:
-                app.command(name, rich_help_panel=panel)(command)
+    app.callback()(lambda: None)  # typer sees no command in it
     return app
 
 

@@ -20,7 +20,7 @@ from darkroom.pipelines.generation.drafting import DRAFT_CODE, Drafts, RecipeSta
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.rollout import rollout
 from darkroom.pipelines.generation.sandbox_sessions import Sandboxes
-from darkroom.pipelines.generation.stage import RUNNER_CODE, SAMPLES, Rejection, Shard
+from darkroom.pipelines.generation.stage import RUNNER_CODE, SAMPLES, STAGES as STAGES, Rejection, Shard
 from darkroom.pipelines.generation.verdicts import Verdicts, calibrations_of, judged_checks, voter_of, with_leak_judge
 from darkroom.pipelines.models.policies import Completion, Policy
 from darkroom.pipelines.models.prompts import Prompt, earlier_versions
@@ -35,7 +35,6 @@ from darkroom.pipelines.storage.tables import TableKey, TableStale
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.verification.checks.necessity import Necessity
 
-STAGES = ("drafts", "runs", "verdicts", "trajectories")
 """A family's stages, in order. ``rejects`` collects their rejects."""
 INTAKE_CODE = ("darkroom.pipelines.records", "darkroom.pipelines.sources", "darkroom.pipelines.storage")
 

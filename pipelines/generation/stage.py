@@ -36,6 +36,7 @@ O = TypeVar("O", bound="Origin")  # noqa: E741
 R = TypeVar("R")
 T = TypeVar("T")
 SAMPLES = ("samples",)
+STAGES = ("drafts", "runs", "verdicts", "trajectories")
 RUNNER_CODE = ("darkroom.pipelines.records", "darkroom.pipelines.storage", __name__)
 """What decides the rows of every stage."""
 _NO_DATA = (TableStale, StorageError, LedgerUnavailable, SQLAlchemyError)

@@ -28,7 +28,7 @@ P = TypeVar("P", bound=StorePath)
 Rows = Iterator[dict[str, Any]]
 Kind = Literal["trajectories", "prompts"]
 """Whole conversations (``datasets/sft``), or questions with graders (``datasets/rl/prompts``)."""
-_ASSETS: Mapping[Kind, str] = {"trajectories": "sft_dataset", "prompts": "rl_dataset"}
+ASSETS: Mapping[Kind, str] = {"trajectories": "sft_dataset", "prompts": "rl_dataset"}
 KEYS: Mapping[Kind, str] = {"trajectories": "trajectory_id", "prompts": "sample_id"}
 """The column that names a row."""
 SAMPLE = ("source", "source_row", "license", "category", "question", "choices")
@@ -125,7 +125,7 @@ def require_columns(file: StorePath, kind: Kind, needed: Collection[str], *, onl
     missing = set(needed) - columns - _ADDED.get(kind, frozenset())
     if missing or unknown:
         found = f"{file} is no shipped dataset of {kind}: missing {sorted(missing)}, unknown {sorted(unknown)}"
-        raise DatasetError(f"{found}. Run: {TableKey((_ASSETS[kind],), 'all').command}")
+        raise DatasetError(f"{found}. Run: {TableKey((ASSETS[kind],), 'all').command}")
 
 
 def n_rows_of(files: Iterable[StorePath]) -> int:

@@ -35,7 +35,7 @@ from darkroom.pipelines.selection.screening import Screening
 from darkroom.pipelines.sources.catalog import Catalog
 from darkroom.pipelines.storage.atomic_write import MARKER, remove_folder, replace_folder
 from darkroom.pipelines.storage.row_files import RowSpill, RowStream
-from darkroom.pipelines.storage.stage_runs import Outcome, StageReport, run_stage
+from darkroom.pipelines.storage.stage_runs import Outcome, StageReport, begin_work, run_stage
 from darkroom.pipelines.storage.store_paths import StorePath, content
 from darkroom.pipelines.storage.tables import Mask, TableKey
 from darkroom.pipelines.storage.workspace import Workspace
@@ -199,6 +199,8 @@ class Publication(ABC, Generic[R, F]):
             yield reject(cause.reason, cause.evidence, stage=self.stage, row=to_row(row), **names)
 
     def _write_folder(self, report: StageReport, inputs: str) -> Shipped:
+        if self.workspace.tables.n_rows(self.key) or self.folder.exists():
+            begin_work(self.key)
         if not self.workspace.tables.n_rows(self.key):
             # nothing can be said of no rows; what an earlier build shipped is no longer true
             remove_folder(self.folder)

@@ -123,6 +123,12 @@ def finished_only() -> Iterator[None]:
         _finished_only.reset(token)
 
 
+def begin_work(key: TableKey) -> None:
+    """Raises ``NotFinished`` within ``finished_only``."""
+    if _finished_only.get():
+        raise NotFinished(key)
+
+
 def run_stage(
     tables: Tables, key: TableKey, kind: type[R], *, inputs: str, perform: Callable[[], Outcome[R]]
 ) -> StageReport:
@@ -130,8 +136,7 @@ def run_stage(
     Raises ``RowsLost`` before writing when rows do not add up, ``NotFinished`` within ``finished_only``."""
     if tables.inputs(key) == inputs and not tables.facts(key)["n_retryable"]:
         return report(tables, key, reused=True)
-    if _finished_only.get():
-        raise NotFinished(key)
+    begin_work(key)
     attributes = {"darkroom.asset": "/".join(key.asset), "darkroom.partition": key.partition}
     with span(f"stage {'/'.join(key.asset)}", attributes) as note:
         outcome = perform()

@@ -57,8 +57,14 @@ HEAVY = {"aiohttp", "datasets", "duckdb", "label_studio_sdk.client", "matplotlib
 HEAVY |= {"polars", "rapidocr", "ray", "scipy", "skimage", "sklearn", "sympy", "torch", "transformers", "trl"}
 """Libraries that take a second or more to import."""
 TRAINS = {"torch", "transformers", "trl", "peft"}
+HELP = """
+from typer.testing import CliRunner
+from darkroom.assets.cli import app
+assert not any(CliRunner().invoke(app, [*path, "--help"]).exit_code for path in ([], ["train"], ["annotate", "users"]))
+"""
 STARTS = {
-    "the command line": ("import darkroom.assets.cli", {*HEAVY, "dagster", "sqlalchemy", "cv2", "av"}),
+    "a help": (HELP, {*HEAVY, "dagster", "pyarrow", "cattrs", "numpy", "pydantic", "fsspec", "jinja2", "sqlalchemy"}),
+    "every command": ("import tests.command_lines", {*HEAVY, "dagster", "sqlalchemy", "cv2", "av"}),
     "the help of trainings": (
         "import darkroom.train.sft, darkroom.train.grpo, darkroom.train.tiny, darkroom.train.evaluate",
         {*TRAINS, "datasets", "dagster"},

@@ -107,6 +107,7 @@ def test_a_second_run_does_no_finished_work_again(undisturbed: tuple[Path, str],
     # the command builds some families of the second shard, and the process beside it the others
     assert said.count("sft_trajectories: 1 of 1 shards are finished") == N_SHARDS + 1
     assert "rl_prompts: 1 of 1 shards are finished" in said
+    assert "datasets: finished" in said
     assert said.count("(unchanged)") == N_SHARDS + N_ANNOTATION + 1
 
 

@@ -17,7 +17,12 @@ VARIABLE = "OPENBLAS_NUM_THREADS"
 @pytest.mark.parametrize(
     "module",
     first_quickly(
-        ["darkroom.assets.cli", "darkroom.train.evaluate", "darkroom.assets.definitions", "darkroom.train.sft"],
+        [
+            "darkroom.assets.commands.sources",
+            "darkroom.train.evaluate",
+            "darkroom.assets.definitions",
+            "darkroom.train.sft",
+        ],
         n_quick=2,
     ),
 )

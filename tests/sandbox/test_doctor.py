@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from darkroom.sandbox import Limits, digest, sandbox_digest
-from darkroom.sandbox.cli import app
+from darkroom.sandbox.cli import doctor, run
 from darkroom.sandbox.doctor import Finding, can_run, describe_machine, diagnose
 from darkroom.sandbox.errors import CGROUP_VARIABLE, DELEGATED_CGROUPS, FULL_TIER_ONLY, UserError
 from tests.sandbox import ordinary_user
@@ -20,6 +21,9 @@ from tests.sandbox import ordinary_user
 pytestmark = pytest.mark.e2e
 
 runner = CliRunner()
+app = typer.Typer()
+app.command()(run)
+app.command()(doctor)
 
 
 def test_a_missing_namespace_rules_out_the_full_tier_only() -> None:

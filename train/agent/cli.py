@@ -5,17 +5,12 @@ from typing import Annotated
 
 import typer
 
-from darkroom.pipelines.command_line.console import command_group
 from darkroom.pipelines.services import token_for
 from darkroom.pipelines.services.cli import Host, Port, require_packages
 from darkroom.train.evaluation.settings import AgentSettings
 from darkroom.train.runs.command_line import Values, guarded, takes_settings
 
-app = command_group(help="Serve a model that thinks with images to any benchmark tool.")
-app.callback()(lambda: None)  # a group, although it has one command
 
-
-@app.command()
 @takes_settings
 def serve(
     settings: Annotated[Values, AgentSettings],

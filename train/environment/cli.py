@@ -5,17 +5,12 @@ from typing import Annotated, Literal
 
 import typer
 
-from darkroom.pipelines.command_line.console import command_group
 from darkroom.pipelines.services import token_for
 from darkroom.pipelines.services.cli import Host, Port, require_packages
 from darkroom.train.rl.settings import JudgeOptions, ProtocolName
 from darkroom.train.runs.command_line import Values, guarded, takes_settings
 
-app = command_group(help="Serve RL rows with their sandbox and rewards to any trainer.")
-app.callback()(lambda: None)  # a group, although it has one command
 
-
-@app.command()
 @takes_settings
 def serve(
     dataset: Annotated[Path, typer.Argument(help="Folder of the rl dataset, or of an sft dataset for its questions.")],

@@ -3,6 +3,7 @@
 import json
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,8 +15,7 @@ import numpy as np
 from markupsafe import Markup
 from pygments.formatters import HtmlFormatter
 
-from darkroom.pipelines.generation.engine import STAGES
-from darkroom.pipelines.generation.stage import SAMPLES
+from darkroom.pipelines.generation.stage import SAMPLES, STAGES
 from darkroom.pipelines.inspection.gallery.entries import (
     Entry,
     RejectedRows,
@@ -23,9 +23,8 @@ from darkroom.pipelines.inspection.gallery.entries import (
     entry_of_row,
 )
 from darkroom.pipelines.inspection.pages import data_url, embedded_json, html_page
-from darkroom.pipelines.publishing.dataset_reader import count_rows, map_in_threads, read_rows
+from darkroom.pipelines.publishing.dataset_reader import ASSETS, count_rows, map_in_threads, read_rows
 from darkroom.pipelines.publishing.rendering import render
-from darkroom.pipelines.publishing.sft_dataset import ASSET
 from darkroom.pipelines.records import Reject, Sample
 from darkroom.pipelines.records.digest import key64
 from darkroom.pipelines.storage.atomic_write import whole_file
@@ -60,14 +59,13 @@ def read_rejects(workspace: Workspace, families: Sequence[str] | None = None) ->
     """Read the rejects of ``families`` (None: all, and those of intake) by stage, over all partitions."""
     tables, keys = workspace.tables, list(_reject_keys(workspace.tables, families))
     state = [[str(key), tables.rejects_path(key).stat().st_mtime] for key in keys]
-    n_not_applicable = sum(tables.facts(key)["n_not_applicable"] for key in keys)
 
     def read() -> Iterator[tuple[Reject, Sample | None]]:
         samples = _samples_of(tables, (reject for key in keys for reject in tables.stream_rejects(key)))
         for key in keys:
             yield from ((reject, samples.get(key64(reject.sample_id))) for reject in tables.stream_rejects(key))
 
-    return RejectedRows(RowStream(sum(map(tables.n_rejects, keys)), read), workspace.images, state, n_not_applicable)
+    return RejectedRows(RowStream(sum(map(tables.n_rejects, keys)), read), workspace.images, state)
 
 
 def _samples_of(tables: Tables, rejects: Iterable[Reject]) -> KeyedSpill:
@@ -94,29 +92,30 @@ def write_gallery(
 ) -> GalleryPage:
     """Write the datasets in ``folders`` (at most ``limit`` rows of each) and the rejects as a page."""
     n_rows, n_rejects = count_rows(folders, limit=limit), len(rejected.rows) if rejected else 0
-    n_not_applicable = rejected.n_not_applicable if rejected else 0
-    streams = [map_in_threads(read_rows(folders, limit=limit), entry_of_row)]
+    kinds, streams = Counter[str](), [map_in_threads(read_rows(folders, limit=limit), entry_of_row)]
     if rejected is not None:
         streams.append(map_in_threads(rejected.rows, lambda pair: entry_of_reject(*pair, rejected.store)))
 
     def entries() -> Iterator[Entry]:
         for number, entry in enumerate(chain(*streams), 1):
+            kinds.update(entry.filters["kind"])
             yield entry
             if progress is not None:
                 progress(number, n_rows + n_rejects)
 
     images = write_entries(page, entries(), title=title, inline_bytes=inline_bytes)
-    return GalleryPage(page, n_rows, n_rejects - n_not_applicable, n_not_applicable, images)
+    return GalleryPage(page, n_rows, n_rejects - kinds["not_applicable"], kinds["not_applicable"], images)
 
 
 def _reject_keys(tables: Tables, families: Sequence[str] | None) -> Iterator[TableKey]:
+    """From intake, then what came furthest first: most of the rows that are not applicable come last."""
     if families is None:
         yield from tables.keys(SAMPLES)
         families = tables.families()
-    for family in families:
-        for stage in STAGES:
+    yield from (key for key in tables.keys((ASSETS["trajectories"],)) if key.partition in families)
+    for stage in reversed(STAGES):
+        for family in families:
             yield from tables.keys((family, stage))
-        yield from (key for key in tables.keys(ASSET) if key.partition == family)
 
 
 def gallery_page(title: str, elements: Sequence[Markup], script: str, *, filters: Mapping[str, str] = FILTERS) -> str:
@@ -154,15 +153,25 @@ def write_entries(
             head = opening.format(entry.content["link"], json.dumps(entry.filters))
             contents.write(f"{head}{entry.html()}</template>\n".encode(errors="replace"))
         contents.seek(0)
-        data = (Markup(_ENTRIES), embedded_json("images", {**(addresses or {}), **images.addresses()}))
-        text = gallery_page(title, data, "gallery.js", filters=filters)
+        text = gallery_page(title, [Markup(_ENTRIES)], "gallery.js", filters=filters)
         with whole_file(page) as part, part.open("wb") as file:
             before, after = text.encode(errors="replace").split(_ENTRIES.encode())
             file.write(before)
             shutil.copyfileobj(contents, file)
+            for part_of_element in _images_element(chain((addresses or {}).items(), images.addresses())):
+                file.write(part_of_element.encode(errors="replace"))
             file.write(after)
     images.discard_others()
     return None if images.is_inline else images.folder
+
+
+def _images_element(addresses: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """The element ``images``, an address at a time: they are most of a page, which is never in memory whole."""
+    opening, closing = embedded_json("images", {}).split("{}")
+    yield f"{opening}{{"
+    for number, pair in enumerate(addresses):
+        yield "," * (number > 0) + embedded_json("images", dict([pair]))[len(opening) + 1 : -len(closing) - 1]
+    yield f"}}{closing}"
 
 
 class _PageImages:
@@ -191,11 +200,11 @@ class _PageImages:
                 (self.folder / name).write_bytes(data)
             self._inline.clear()
 
-    def addresses(self) -> dict[str, str]:
+    def addresses(self) -> Iterator[tuple[str, str]]:
         """A data URL for each image, or its path from the page."""
-        if not self.is_inline:
-            return {name: f"{self.folder.name}/{name}" for name in sorted(self._names)}
-        return {name: data_url(data, "image/jpeg") for name, data in self._inline.items()}
+        if self.is_inline:
+            return ((name, data_url(data, "image/jpeg")) for name, data in self._inline.items())
+        return ((name, f"{self.folder.name}/{name}") for name in sorted(self._names))
 
     def discard_others(self) -> None:
         """Remove the files of an earlier page from the folder."""

@@ -3,9 +3,10 @@ brings markup, the spans of its tokens), and the images that belong to it."""
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import groupby
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
 from types import MappingProxyType
@@ -18,12 +19,13 @@ from pygments.token import STANDARD_TYPES
 
 from darkroom.pipelines.models.parsing import literal_boxes
 from darkroom.pipelines.publishing.rendering import render
-from darkroom.pipelines.records import ImageRef, Reject, Sample, Trajectory, from_row, to_row
+from darkroom.pipelines.records import ImageRef, Reject, Sample, Trajectory, to_row
 from darkroom.pipelines.records.annotation import asked
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.records.samples import numbered_marks
 from darkroom.pipelines.storage.images import ImageMissing, ImageStore
 from darkroom.pipelines.storage.media_validation import decode, encode, on_white
+from darkroom.pipelines.storage.row_files import RowStream
 from darkroom.pipelines.storage.stage_runs import reason_of
 from darkroom.pipelines.vision.crop_localization import locate_crop
 
@@ -119,13 +121,19 @@ class RejectedRows:
     store: ImageStore
     state: Any = None
     """Another one where a table of them was written again."""
-    n_not_applicable: int = 0
+
+    def page(self, number: int, n_most: int) -> Self:
+        """Pages have so many at most, and numbers from 1 on."""
+        begin = (number - 1) * n_most
+        n_rows = min(max(len(self.rows) - begin, 0), n_most)
+        return replace(self, rows=RowStream(n_rows, lambda: islice(self.rows, begin, begin + n_rows)))
 
 
 def entry_of_row(row: Mapping[str, Any]) -> Entry:
-    images = [decode(image["bytes"]) for image in row["images"]]
+    images = [image["bytes"] for image in row["images"]]
     rounds = [(turn, [images[place] for place in turn["observation"]["images"]]) for turn in row["rounds"]]
-    return _entry(row, row, images[: row["n_question_images"]], rounds, n_videos=len(row.get("videos") or ()))
+    question_images = list(map(_shown, images[: row["n_question_images"]]))
+    return _entry(row, row, question_images, rounds, n_videos=len(row.get("videos") or ()))
 
 
 def entry_of_reject(reject: Reject, sample: Sample | None, store: ImageStore) -> Entry:
@@ -169,7 +177,8 @@ def entry_of_sample(sample: Sample, store: ImageStore) -> Entry:
         ImageDraw.Draw(images[target.image]).rectangle(target.box.grown(width), outline=_OUTLINE, width=width)
     names = {"family": "source", "source": sample.source, "source_row": sample.source_row, "expected": sample.answer}
     question = {**names, **{name: getattr(sample, name) for name in (*_QUESTION, "sample_id")}}
-    return _entry({}, question, images, (), n_videos=len(sample.videos))
+    shown = [_Shown(image, _shrunk(image, QUESTION_SIDE)) for image in images]
+    return _entry({}, question, shown, (), n_videos=len(sample.videos))
 
 
 def _names(images: Sequence[ImageRef]) -> list[str]:
@@ -187,50 +196,48 @@ def question_of_reject(reject: Reject, sample: Sample | None, row: Mapping[str, 
 
 def _stored_images(
     row: Mapping[str, Any], store: ImageStore
-) -> tuple[list[Image.Image], list[tuple[Mapping[str, Any], list[Image.Image]]], int]:
-    """The images of a row, those of each of its rounds, and how many are not in the store."""
-    images, n_missing = _opened(row.get("images") or (), store)
-    rounds = []
-    for turn in row.get("rounds") or ():
-        observed, n_lost = _opened(turn["observation"]["images"], store)
-        rounds.append((turn, observed))
-        n_missing += n_lost
+) -> tuple[list["_Shown"], list[tuple[Mapping[str, Any], list[bytes]]], int]:
+    """The images of a row, those of each of its rounds, and how many are not in the store. Of intake's rejects, only
+    sizes are on record."""
+    n_missing = 0
+
+    def read(images: Sequence[Any]) -> Iterator[bytes]:
+        nonlocal n_missing
+        for image in filter(lambda image: isinstance(image, dict), images):
+            try:
+                yield store.read(image["sha256"])
+            except ImageMissing:
+                n_missing += 1
+
+    images = list(map(_shown, read(row.get("images") or ())))
+    rounds = [(turn, list(read(turn["observation"]["images"]))) for turn in row.get("rounds") or ()]
     return images, rounds, n_missing
-
-
-def _opened(images: Sequence[Any], store: ImageStore) -> tuple[list[Image.Image], int]:
-    """The images that are in the store, and how many are not; of intake's rejects, only sizes are on record."""
-    opened, n_missing = [], 0
-    for image in images:
-        try:
-            opened += [store.open(from_row(ImageRef, image))] if isinstance(image, dict) else []
-        except ImageMissing:
-            n_missing += 1
-    return opened, n_missing
 
 
 def _entry(
     row: Mapping[str, Any],
     question: Mapping[str, Any],
-    question_images: Sequence[Image.Image],
-    rounds: Sequence[tuple[Mapping[str, Any], Sequence[Image.Image]]],
+    question_images: Sequence["_Shown"],
+    rounds: Sequence[tuple[Mapping[str, Any], Sequence[bytes]]],
     *,
     n_videos: int,
     why: Mapping[str, Any] | None = None,
 ) -> Entry:
-    """The entry of decoded images: of the question, and of each round's observation."""
+    """The entry of a question's images, and of each round's observation."""
     files: dict[str, bytes] = {}
 
-    def encoded(images: Sequence[Image.Image], side: int) -> list[str]:
-        jpegs = [_encode(image, side) for image in images]
-        files.update((_name_of(jpeg), jpeg) for jpeg in jpegs)
-        return [_name_of(jpeg) for jpeg in jpegs]
+    def encoded(images: Iterable[Image.Image]) -> list[str]:
+        jpegs = [encode(image, "JPEG", quality=86) for image in images]
+        names = [f"{digest_bytes(jpeg)[:24]}.jpg" for jpeg in jpegs]
+        files.update(zip(names, jpegs, strict=True))
+        return names
 
     provenance = row.get("provenance") or {}
-    crops = [(image, turn["code"]) for turn, observed in rounds for image in observed]
-    images, n_outlined = list(question_images), 0
+    observations = [[decode(data) for data in observed] for _, observed in rounds]
+    crops = [(image, turn["code"]) for (turn, _), seen in zip(rounds, observations, strict=True) for image in seen]
+    images, n_outlined = [image.small for image in question_images], 0
     if images and crops:
-        images[0], n_outlined = outlined(images[0], crops)
+        images[0], n_outlined = outlined(question_images[0], crops)
     text, *choices = numbered_marks((question.get("question") or "", *(question.get("choices") or ())))
     content = {
         "id": row.get("trajectory_id") or question.get("sample_id") or "",
@@ -239,11 +246,14 @@ def _entry(
         **{name: question.get(name) or "" for name in ("category", "source", "source_row", "license")},
         "question": text,
         "choices": choices,
-        "sizes": [f"{image.width} × {image.height}" for image in question_images],
+        "sizes": [f"{image.pixels.width} × {image.pixels.height}" for image in question_images],
         "n_outlined": n_outlined,
         "n_videos": n_videos,
-        "images": encoded(images, QUESTION_SIDE),
-        "rounds": [{**_round(turn), "images": encoded(observed, OBSERVATION_SIDE)} for turn, observed in rounds],
+        "images": encoded(images),
+        "rounds": [
+            {**_round(turn), "images": encoded(_shrunk(image, OBSERVATION_SIDE) for image in seen)}
+            for (turn, _), seen in zip(rounds, observations, strict=True)
+        ],
         "draft": row.get("text") or "",
         "thought": row.get("final_thought") or "",
         "answer": row.get("answer") or "" if "rounds" in row else "",
@@ -277,23 +287,39 @@ def code_html(code: str) -> Markup:
     return Markup("").join(span.format(kind, text) if kind else escape(text) for kind, text in runs)
 
 
-def outlined(image: Image.Image, crops: Sequence[tuple[Image.Image, str]]) -> tuple[Image.Image, int]:
-    """A copy with the regions of ``crops``, each with its code, outlined, whole images apart; and their number."""
-    plain, width = on_white(image).convert("RGB"), max(4, max(image.size) // 250)
-    located = [locate_crop(on_white(crop).convert("RGB"), plain, literal_boxes(code)) for crop, code in crops]
+class _Shown(NamedTuple):
+    """An image of a question, and as pages show it."""
+
+    pixels: Image.Image
+    small: Image.Image
+
+
+@lru_cache(maxsize=2)  # rows about one image follow each other
+def _shown(data: bytes) -> _Shown:
+    pixels = decode(data)
+    return _Shown(pixels, _shrunk(pixels, QUESTION_SIDE))
+
+
+def outlined(image: _Shown, crops: Sequence[tuple[Image.Image, str]]) -> tuple[Image.Image, int]:
+    """A small copy with the regions of ``crops``, each with its code, outlined, whole images apart; their number."""
+    plain, marked = _plain(image.pixels), image.small.copy()
+    located = [locate_crop(_plain(crop), plain, literal_boxes(code)) for crop, code in crops]
     boxes = [match.box for match in located if match is not None and match.box.area < plain.width * plain.height]
-    marked = plain.copy()
+    width, scale = max(4, max(plain.size) // 250), marked.width / plain.width
     for box in boxes:
-        ImageDraw.Draw(marked).rectangle(box.grown(width), outline=_OUTLINE, width=width)
+        corners = [side * scale for side in box.grown(width)]
+        ImageDraw.Draw(marked).rectangle(corners, outline=_OUTLINE, width=max(2, round(width * scale)))
     return marked, len(boxes)
 
 
-def _encode(image: Image.Image, side: int) -> bytes:
-    """The image as a JPEG of at most ``side`` pixels on either side, on white."""
-    small = on_white(image).convert("RGB")
+def _plain(image: Image.Image) -> Image.Image:
+    """The image in RGB, on white; itself where it is that, since to copy large ones takes long."""
+    opaque = on_white(image)
+    return opaque if opaque.mode == "RGB" else opaque.convert("RGB")
+
+
+def _shrunk(image: Image.Image, side: int) -> Image.Image:
+    """A copy of at most ``side`` pixels on either side: means of whole pixels first, which is several times faster."""
+    small = _plain(image).reduce(max(1, max(image.size) // side))
     small.thumbnail((side, side), Image.Resampling.BICUBIC)
-    return encode(small, "JPEG", quality=86)
-
-
-def _name_of(data: bytes) -> str:
-    return f"{digest_bytes(data)[:24]}.jpg"
+    return small

@@ -8,7 +8,6 @@ import pytest
 from typer.testing import CliRunner
 
 from darkroom.annotation import AnnotationError
-from darkroom.annotation.cli import app
 from darkroom.annotation.rounds.accepted_source import read_accepted
 from darkroom.annotation.rounds.image_pool import POOL
 from darkroom.annotation.rounds.journal import Journal
@@ -16,6 +15,7 @@ from darkroom.pipelines.records import PoolImage
 from darkroom.pipelines.storage.workspace import Workspace
 from tests.annotation.desk import ANN, BOB, EVE, Desk, accepts, record
 from tests.annotation.recordings.test_format import large_image
+from tests.command_lines import ANNOTATE as app
 
 runner = CliRunner()
 

@@ -8,9 +8,9 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from darkroom.annotation.cli import app
 from darkroom.annotation.label_studio.server import TOKEN, URL
 from darkroom.pipelines.storage.workspace import Workspace
+from tests.command_lines import ANNOTATE as app
 from tests.json_endpoint import ScriptedServer
 
 ACCOUNTS = [

@@ -14,9 +14,9 @@ import yaml
 from typer.testing import CliRunner
 
 from darkroom.annotation import AnnotationError
-from darkroom.annotation.cli import app
 from darkroom.annotation.label_studio.server_files import UNITS, quoted, service_units
 from darkroom.pipelines.storage.workspace import Workspace
+from tests.command_lines import ANNOTATE as app
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "annotation_team"
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from darkroom.annotation.cli import app
 from darkroom.annotation.label_studio.client import LabelStudioClient
 from darkroom.sandbox.errors import ExtraMissing
+from tests.command_lines import ANNOTATE as app
 from tests.json_endpoint import ScriptedServer
 
 ACCOUNT = {"id": 2, "email": "ann@example.com", "name": "Ann", "role": "annotator", "token": "x"}

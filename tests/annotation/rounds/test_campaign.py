@@ -8,10 +8,10 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from darkroom.annotation import AnnotationError
-from darkroom.annotation.cli import app
 from darkroom.annotation.rounds.campaign import EXAMPLE, Campaign
 from darkroom.annotation.rounds.image_pool import list_files
 from darkroom.pipelines.storage.workspace import Workspace
+from tests.command_lines import ANNOTATE as app
 
 
 def test_without_a_file_the_papers_rules_hold(tmp_path: Path) -> None:

@@ -10,15 +10,17 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from darkroom.assets.builds.unfinished_shards import UnfinishedShards
-from darkroom.assets.definitions import RL, SFT, definitions
+from darkroom.assets.builds.unfinished_shards import UnfinishedShards, are_shipped
+from darkroom.assets.definitions import DATASETS, RL, SFT
+from darkroom.assets.graph.datasets import SFT_DATASET
 from darkroom.assets.graph.families import stage_key
+from darkroom.assets.graph.resources import policies
 from darkroom.assets.graph.rl import RL_STAGES
 from darkroom.pipelines.generation.engine import STAGES
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
-from tests.assets.conftest import PARTITION, add_signs, materialize_shard
+from tests.assets.conftest import PARTITION, add_signs, graph, materialize_shard
 from tests.conftest import SmallSource
 
 pytestmark = pytest.mark.e2e
@@ -42,6 +44,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dg.Da
         add_signs(opened, SmallSource(), home.with_name("signs"), n_shards=2)
         materialize_shard(instance, SFT, asset_selection=CROP)
         materialize_shard(instance, RL)
+        assert graph().resolve_job_def(DATASETS).execute_in_process(instance=instance).success
         yield home, instance
 
 
@@ -58,7 +61,7 @@ def history(made: tuple[Path, dg.DagsterInstance]) -> dg.DagsterInstance:
 
 
 def left(workspace: Workspace, instance: dg.DagsterInstance, keys: list[dg.AssetKey]) -> dict[str, bool]:
-    shards = UnfinishedShards(workspace, instance, dict(definitions().resources or {}), keys)
+    shards = UnfinishedShards(workspace, instance, policies(), keys)
     return dict(shards.among([PARTITION, OTHER]))
 
 
@@ -117,3 +120,24 @@ def test_a_shard_is_not_finished_while_a_policy_lacks_its_settings(
 
 def test_tables_that_a_history_does_not_know_are_not_finished(built: Workspace, instance: dg.DagsterInstance) -> None:
     assert left(built, instance, CROP) == {PARTITION: True, OTHER: True}
+    assert not are_shipped(built, instance, {})
+
+
+def test_datasets_are_finished_until_others_are_asked_for_or_their_files_change(
+    built: Workspace, history: dg.DagsterInstance
+) -> None:
+    assert are_shipped(built, history, {})
+    assert not are_shipped(built, history, {"crop": 1})
+    (built.dataset("sft", "crop") / "README.md").write_text("changed")
+    assert not are_shipped(built, history, {})
+    assert (built.dataset("sft", "crop") / "README.md").read_text() == "changed", "a look writes nothing"
+
+
+def test_datasets_are_not_finished_once_trajectories_were_materialised_after_them(
+    built: Workspace, instance: dg.DagsterInstance
+) -> None:
+    instance.report_runless_asset_event(dg.AssetMaterialization(CROP[3], partition=PARTITION))
+    instance.report_runless_asset_event(dg.AssetMaterialization(SFT_DATASET))
+    assert are_shipped(built, instance, {})
+    instance.report_runless_asset_event(dg.AssetMaterialization(CROP[3], partition=OTHER))
+    assert not are_shipped(built, instance, {})

@@ -11,7 +11,6 @@ import sqlalchemy as sa
 from typer.testing import CliRunner
 
 from darkroom.annotation import AnnotationError
-from darkroom.annotation.cli import app
 from darkroom.annotation.label_studio.server import (
     TOKEN,
     URL,
@@ -30,6 +29,7 @@ from darkroom.assets.graph.annotation import annotation_sync
 from darkroom.assets.graph.resources import WorkspaceResource
 from darkroom.pipelines.records import ImageRef, PoolImage
 from darkroom.pipelines.storage.workspace import Workspace
+from tests.command_lines import ANNOTATE as app
 from tests.e2e.annotation.studio import logs_in, run_darkroom, tables_of
 from tests.e2e.annotators import SMALL, boxes, choice, http_client, question_of, text
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 from markupsafe import escape
+from PIL import Image, ImageChops, ImageStat
 
 from darkroom.pipelines.inspection.gallery import read_rejects, write_gallery
-from darkroom.pipelines.inspection.gallery.entries import code_html, entry_of_record
+from darkroom.pipelines.inspection.gallery.entries import _shrunk, code_html, entry_of_record
 from darkroom.pipelines.records import ImageRef, Sample, Truth
 from darkroom.pipelines.storage.workspace import Workspace
 from tests.pipelines.publishing.shipping import edit_rows
@@ -82,6 +83,24 @@ def test_rejects_come_with_stage_reason_evidence_and_image(folder: Path, page: P
     assert "<b>not_applicable</b> · at crop/drafts" in boxless
     assert "box" in boxless
     assert ('Expected answer</div><div class="answer">S1X</div>' in boxless, len(names_in(boxless))) == (True, 1)
+
+
+def test_rejects_come_by_pages_what_came_furthest_first(folder: Path, page: Path, workspace: Workspace) -> None:
+    rejected = read_rejects(workspace)
+    pages = [rejected.page(number, 1) for number in (1, 2, 3)]
+    assert [[reject.stage for reject, _ in each.rows] for each in pages] == [["samples"], ["crop/drafts"], []]
+    assert [len(each.rows) for each in pages] == [1, 1, 0]
+    written = write_gallery(page, [folder], title="all", rejected=pages[1])
+    assert (written.n_rows, written.n_rejects, written.n_not_applicable) == (4, 0, 1)
+
+
+def test_an_image_is_shown_as_it_is_only_smaller() -> None:
+    image = Image.radial_gradient("L").resize((2400, 1600)).convert("RGB")
+    small, fine = _shrunk(image, 900), image.resize((900, 600), Image.Resampling.LANCZOS)
+    assert small.size == (900, 600)
+    assert ImageStat.Stat(ImageChops.difference(small, fine)).mean < [1.0] * 3
+    assert image.size == (2400, 1600)
+    assert _shrunk(image.crop((0, 0, 70, 50)), 900).tobytes() == image.crop((0, 0, 70, 50)).tobytes()
 
 
 def test_a_familys_rejects_are_its_own(folder: Path, workspace: Workspace) -> None:
