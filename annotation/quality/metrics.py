@@ -15,6 +15,7 @@ from darkroom.annotation.label_studio.protocol import Person
 from darkroom.annotation.quality.agreement import Agreement, PanelAgreement, alpha, mean_iou, measure_panels
 from darkroom.annotation.quality.annotators import BREAK_SECONDS, AnnotatorQuality, by_frequency, measure_annotators
 from darkroom.annotation.quality.outliers import Drift, Period, find_drifts, periods
+from darkroom.annotation.quality.pre_annotation_effect import Effect, measure_effects
 from darkroom.annotation.quality.versions import Version, measured_cases, share_of, versions
 from darkroom.annotation.rounds.submissions import ROUNDS, RecordState
 from darkroom.pipelines.records import FieldChange
@@ -104,6 +105,7 @@ class Quality:
     periods: tuple[Period, ...]
     drifts: tuple[Drift, ...]
     skipped: tuple[Skipped, ...]
+    pre_annotations: tuple[Effect, ...]
 
     @property
     def planted_errors_caught(self) -> Proportion:
@@ -165,6 +167,7 @@ def measure(
         periods=periods(states),
         drifts=find_drifts(states),
         skipped=_skipped(states),
+        pre_annotations=measure_effects(states),
     )
 
 

@@ -13,6 +13,7 @@ from markupsafe import Markup
 from darkroom.annotation._plugin.darkroom_studio.content import VERDICTS
 from darkroom.annotation.quality.metrics import Quality
 from darkroom.annotation.quality.outliers import find_outliers
+from darkroom.annotation.quality.pre_annotation_effect import Effect
 from darkroom.annotation.rounds.submissions import ROUNDS
 from darkroom.pipelines.inspection.charts import (
     BLUE,
@@ -37,6 +38,15 @@ if TYPE_CHECKING:
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _PANELS = {"accept": "agreement among experts (alpha)", "cross_check": "agreement of two checkers (alpha)"}
+
+EFFECTS = {
+    "seconds": "median time of a first version",
+    "first_pass": "accepted as first written",
+    "accepted": "accepted in the end",
+    "rejected": "first version rejected",
+    "escaped": "rejected by an expert after a check",
+    "blind": "blind answers that match",
+}
 
 
 def render(quality: Quality, *, title: str = "annotation", left_out: Sequence[Reject] = ()) -> str:
@@ -64,6 +74,7 @@ def render(quality: Quality, *, title: str = "annotation", left_out: Sequence[Re
         paces=[(row.email, [row.per_hour or 0], number(row.per_hour, 1)) for row in quality.people],
         reasons=[(name, [by["cross_check"], by["accept"]], sum(by.values())) for name, by in quality.reasons.items()],
         verdicts=VERDICTS,
+        effects=[effect_cells(effect) for effect in quality.pre_annotations],
     )
     style, script = ((_TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
     page_title = f"{title}: quality of the annotation"
@@ -79,6 +90,20 @@ def interval(share: Proportion) -> str:
     """The interval in percent: "78–94 %"; empty without cases."""
     low, high = share.interval
     return f"{100 * low:.0f}–{100 * high:.0f} %" if share.of else ""
+
+
+def effect_cells(effect: Effect) -> list[str]:
+    """A row of the table: the figure, its value in both parts and the difference, with intervals and counts."""
+    unit, scale = (" s", 1) if effect.measure == "seconds" else (" %", 100)
+
+    def cell(value: float | None, low: float, high: float, sign: str = "") -> str:
+        if value is None:
+            return "–"
+        return f"{scale * value:{sign}.0f}{unit} ({scale * low:{sign}.0f} to {scale * high:{sign}.0f})"
+
+    parts = [f"{cell(part.value, *part.interval)}, n = {part.of}" for part in (effect.shown, effect.withheld)]
+    difference = effect.difference
+    return [EFFECTS[effect.measure], *parts, cell(*difference, sign="+") if difference else "–"]
 
 
 def number(value: float | None, digits: int = 0) -> str:
