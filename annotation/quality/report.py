@@ -4,16 +4,16 @@ The page names people by their e-mail addresses: it is for the team lead. The sa
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
 from darkroom.annotation._plugin.darkroom_studio.content import VERDICTS
 from darkroom.annotation.quality.metrics import Quality
 from darkroom.annotation.quality.outliers import find_outliers
-from darkroom.annotation.quality.pre_annotation_effect import Effect
 from darkroom.annotation.rounds.submissions import ROUNDS
 from darkroom.pipelines.inspection.charts import (
     BLUE,
@@ -39,46 +39,37 @@ if TYPE_CHECKING:
 _TEMPLATES = Path(__file__).with_name("templates")
 _PANELS = {"accept": "agreement among experts (alpha)", "cross_check": "agreement of two checkers (alpha)"}
 
-EFFECTS = {
-    "seconds": "median time of a first version",
-    "first_pass": "accepted as first written",
-    "accepted": "accepted in the end",
-    "rejected": "first version rejected",
-    "escaped": "rejected by an expert after a check",
-    "blind": "blind answers that match",
-}
 
-
-def render(quality: Quality, *, title: str = "annotation", left_out: Sequence[Reject] = ()) -> str:
-    """The page. ``title`` is the campaign's name, ``left_out`` its unsuitable images."""
+def render(quality: Quality, *, title: str = "annotation", left_out: Sequence[Reject] = (), every: float = 0) -> str:
+    """The page. ``title`` is the campaign's name, ``left_out`` its unsuitable images; an open page loads itself anew
+    after ``every`` seconds."""
     environment = templates(_TEMPLATES)
     environment.filters |= {"plain": plain, "percent": str, "range": interval, "number": number, "nice": nice}
-    outliers = find_outliers(quality.people)
-    flagged = {(outlier.person.email, outlier.measure) for outlier in outliers}
-    writers = [row for row in quality.people if row.first_pass.of]
-    writers.sort(key=lambda row: (-(row.first_pass.value or 0.0), -row.first_pass.of, row.email))
+    flagged = {(outlier.person.email, outlier.measure) for outlier in find_outliers(quality.people)}
     body = environment.get_template("report.html.jinja").render(
         title=title,
         q=quality,
         rounds=ROUNDS,
-        outliers=outliers,
         flagged=flagged,
-        writers=[(row.email, row.first_pass, (row.email, "first_pass") in flagged) for row in writers],
         left_out=left_out,
-        checkers=[
-            (row.name, row.planted_errors, (row.email, "planted_errors") in flagged)
-            for row in quality.people
-            if row.planted_errors.of
-        ],
-        planted_errors=[(error, share, False) for error, share in quality.planted_errors.items()],
-        paces=[(row.email, [row.per_hour or 0], number(row.per_hour, 1)) for row in quality.people],
-        reasons=[(name, [by["cross_check"], by["accept"]], sum(by.values())) for name, by in quality.reasons.items()],
         verdicts=VERDICTS,
-        effects=[effect_cells(effect) for effect in quality.pre_annotations],
+        every=every,
     )
     style, script = ((_TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
     page_title = f"{title}: quality of the annotation"
     return html_page(Markup(body), title=page_title, style=style, script=script, has_images=False)
+
+
+def to_json(value: Any) -> Any:
+    """A figure with everything that follows from it; tuples of names become one name, infinite numbers null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {" ".join(name) if isinstance(name, tuple) else name: to_json(each) for name, each in value.items()}
+    if is_dataclass(value) or hasattr(value, "_fields"):
+        own = [name for name in vars(type(value)) if not name.startswith("_")]
+        return {name: to_json(each) for name in own if not callable(each := getattr(value, name))}
+    return list(map(to_json, value)) if isinstance(value, list | tuple) else value
 
 
 def plain(name: str) -> str:
@@ -90,20 +81,6 @@ def interval(share: Proportion) -> str:
     """The interval in percent: "78–94 %"; empty without cases."""
     low, high = share.interval
     return f"{100 * low:.0f}–{100 * high:.0f} %" if share.of else ""
-
-
-def effect_cells(effect: Effect) -> list[str]:
-    """A row of the table: the figure, its value in both parts and the difference, with intervals and counts."""
-    unit, scale = (" s", 1) if effect.measure == "seconds" else (" %", 100)
-
-    def cell(value: float | None, low: float, high: float, sign: str = "") -> str:
-        if value is None:
-            return "–"
-        return f"{scale * value:{sign}.0f}{unit} ({scale * low:{sign}.0f} to {scale * high:{sign}.0f})"
-
-    parts = [f"{cell(part.value, *part.interval)}, n = {part.of}" for part in (effect.shown, effect.withheld)]
-    difference = effect.difference
-    return [EFFECTS[effect.measure], *parts, cell(*difference, sign="+") if difference else "–"]
 
 
 def number(value: float | None, digits: int = 0) -> str:
@@ -118,6 +95,7 @@ def nice(top: float) -> int:
 
 def figures(quality: Quality) -> dict[str, int | float]:
     """The headline as numbers, shares as 0..1; undefined figures are left out."""
+    alphas = {panel.round: panel.alpha.alpha for panel in quality.panels if not panel.category and panel.alpha}
     headline: dict[str, int | float | None] = {
         "items": quality.n_items,
         "accepted": quality.n_accepted,
@@ -127,8 +105,8 @@ def figures(quality: Quality) -> dict[str, int | float]:
         "blind_match": quality.blind.value,
         "first_pass": quality.first_pass.value,
         "verdict_alpha": quality.verdicts.alpha if quality.verdicts else None,
-        "experts_alpha": _panel_alpha(quality, "accept"),
-        "checkers_alpha": _panel_alpha(quality, "cross_check"),
+        "experts_alpha": alphas.get("accept"),
+        "checkers_alpha": alphas.get("cross_check"),
         "escaped": quality.escaped.value,
         "box_iou": quality.box_iou,
         "golds_caught": quality.planted_errors_caught.value,
@@ -137,11 +115,6 @@ def figures(quality: Quality) -> dict[str, int | float]:
         "gate_hits": sum(row.n_blocked for row in quality.people),
     }
     return {name: value for name, value in headline.items() if value is not None}
-
-
-def _panel_alpha(quality: Quality, round: str) -> float | None:
-    panel = next((panel for panel in quality.panels if panel.round == round), None)
-    return panel.alpha.alpha if panel and panel.alpha else None
 
 
 def people_rows(quality: Quality) -> list[dict[str, str | int | float | None]]:

@@ -27,6 +27,7 @@ from darkroom.pipelines.storage.user_files import config_errors
 FILE = "campaign.yaml"
 CATEGORY_NAMES = names(CATEGORIES)
 Rule = Literal["majority", "unanimity"]
+Unit = Literal["annotate", "cross_check", "accept", "rework", "record", "hour"]
 PreAnnotationUse = Literal["", "all", "shown", "withheld"]
 """Of an image's first task: none was written, all are shown, or the seed chose to show it or not."""
 EXAMPLE, TRIAL = (Path(__file__).with_name(name) for name in ("example_campaign.yaml", "trial_campaign.yaml"))
@@ -70,6 +71,9 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
     or in thousandths of its sides (Qwen3-VL)."""
     pre_annotated_share: Annotated[float, pydantic.Field(ge=0, le=1)] = 1
     """Share of images, chosen by the seed, that people get with it; below 1 the report compares them with the rest."""
+    rates: Mapping[Unit, Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]] = {}
+    """Pay of a valid submission by round, of an accepted record (its last author's), and of an active hour."""
+    currency: Annotated[str, pydantic.Field(pattern=r"^[A-Z]{3}$")] = "EUR"
     language: str = "en"
     """The guide's for people in whose language there is none; one of ``annotation/label_studio/GUIDE*.md``."""
     seed: int = 0
@@ -89,10 +93,8 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
 
     def pre_annotation(self, item_id: str) -> PreAnnotationUse:
         """Whether people get this image with the policy's record, if it wrote one: the same at every sync."""
-        if self.pre_annotated_share == 1:
-            return "all"
         is_shown = is_selected(self.pre_annotated_share, "pre-annotated", item_id, seed=self.seed)
-        return "shown" if is_shown else "withheld"
+        return "all" if self.pre_annotated_share == 1 else "shown" if is_shown else "withheld"
 
     @staticmethod
     def write(template: Path, path: Path) -> None:

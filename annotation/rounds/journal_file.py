@@ -33,7 +33,7 @@ _STEPS = {
     ),
     2: ("delete from settled",),  # no changes were noted yet: the states of all records are derived once
     3: (),  # the secret
-    4: (),  # terms name the use of a pre-annotation
+    4: ("alter table people add column is_active integer not null default 1",),  # and terms name a pre-annotation's use
 }
 """From each schema to the next; missing tables are created anyway."""
 

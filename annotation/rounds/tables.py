@@ -71,10 +71,10 @@ class AnnotationStages:
         records = [record._replace(tasks=[]) for record in record_states(pool, self.journal, self.campaign)]
         key = self.key(PRE_ANNOTATIONS)
         rows = self.workspace.tables.read(key, PreAnnotation) if self.workspace.tables.exists(key) else []
-        uses = {record.item.image.sha256: record.state.pre_annotation for record in records}
-        drafted = {row.sha256 for row in rows if not uses.get(row.sha256)}  # an earlier version noted no use
-        shown = {image for image, use in uses.items() if use in ("all", "shown")}
-        return CampaignSnapshot(fingerprint, records, frozenset(drafted | shown))
+        uses = dict.fromkeys((row.sha256 for row in rows), "all")  # an earlier version noted no use
+        uses |= {r.item.image.sha256: r.state.pre_annotation for r in records if r.state.pre_annotation}
+        shown = (image for image, use in uses.items() if use != "withheld")
+        return CampaignSnapshot(fingerprint, records, frozenset(shown))
 
     def key(self, table: TableKey) -> TableKey:
         return replace(table, partition=self.partition)
