@@ -217,9 +217,8 @@ def report(
 ) -> None:
     """Write an HTML report: what to do, forecast, cost, progress, agreement, figures per annotator and over time.
 
-    With --json print all figures of the page. With --payments write a CSV: submissions by round, accepted records,
-    active hours and the amount of everybody, as of the last sync. Only valid submissions count; months add up, and no
-    record is counted twice.
+    --json prints all figures of the page. --payments writes a CSV: submissions by round, accepted records, active hours
+    and amounts, as of the last sync. Only valid submissions count; months add up, no record is counted twice.
 
     `darkroom annotate report --payments --since 2026-11-01 --until 2026-12-01`
     """

@@ -10,7 +10,7 @@ import yaml
 
 from darkroom.annotation.quality.annotators import timestamp
 from darkroom.annotation.quality.outliers import Drift, Outlier
-from darkroom.annotation.quality.progress import Queue
+from darkroom.annotation.quality.progress import WaitingRecords
 from darkroom.annotation.rounds.submissions import ROLE, ROUNDS, RecordState
 from darkroom.pipelines.records import AnnotationEvent
 from darkroom.pipelines.storage.row_files import by_key
@@ -21,7 +21,7 @@ valid one, and of so many times a median below this part of the others'."""
 TEXTS = yaml.safe_load(Path(__file__).with_name("findings.yaml").read_text(encoding="utf-8"))
 
 
-class Finding(NamedTuple):
+class CampaignFinding(NamedTuple):
     """Something to look at; ``subject`` is a round or an address."""
 
     kind: str
@@ -30,13 +30,13 @@ class Finding(NamedTuple):
     command: str
 
 
-def _finding(kind: str, subject: str, **facts: Any) -> Finding:
+def _finding(kind: str, subject: str, **facts: Any) -> CampaignFinding:
     sentence, command = (TEXTS[kind][name].format(subject=subject, **facts) for name in ("sentence", "command"))
-    return Finding(kind, subject, sentence, command)
+    return CampaignFinding(kind, subject, sentence, command)
 
 
-def queue_findings(queues: Iterable[Queue], as_of: str) -> Iterator[Finding]:
-    """Rounds that nobody can do, and those with a record that has waited for more than three days."""
+def queue_findings(queues: Iterable[WaitingRecords], as_of: str) -> Iterator[CampaignFinding]:
+    """Rounds without people, and those with a record that has waited for more than three days."""
     for queue in queues:
         kind = "waits" if queue.n_open_to else "nobody"
         if kind == "nobody" or _is_long(queue.since, as_of):
@@ -45,16 +45,19 @@ def queue_findings(queues: Iterable[Queue], as_of: str) -> Iterator[Finding]:
 
 
 def people_findings(
-    states: Iterable[RecordState], queues: Sequence[Queue], blocked: Iterable[Mapping[str, Any]], as_of: str
-) -> Iterator[Finding]:
-    """People who are idle while records wait for them, stuck at the server's validation, or far faster than others."""
+    states: Iterable[RecordState], queues: Sequence[WaitingRecords], blocked: Iterable[Mapping[str, Any]], as_of: str
+) -> Iterator[CampaignFinding]:
+    """People who are idle while others work, stuck at the server's validation, or far faster than the others."""
     events = [event for state in states for event in state.history if event.verdict != "void"]
     planted = [check for state in states for check in state.planted_checks]
     work = [(each.person, each.at) for each in (*events, *planted) if timestamp(each.at) is not None]
-    last, begun = {who: max(times) for who, times in by_key(work).items()}, min((at for _, at in work), default="")
+    last = {who: max(times) for who, times in by_key(work).items()}
+    begun, latest = min((at for _, at in work), default=""), max((at for _, at in work), default="")
+    if queues and _is_long(latest, as_of):
+        yield _finding("paused", "everybody", n=sum(queue.n for queue in queues), since=latest)
     for email in sorted({email for queue in queues for email in queue.n_open_to}):
         n_open, since = sum(queue.n_open_to.get(email, 0) for queue in queues), last.get(email, begun)
-        if n_open and _is_long(since, as_of):
+        if n_open and _is_long(since, latest):
             yield _finding("idle" if email in last else "absent", email, n=n_open, since=since)
     new = [entry for entry in blocked if entry["person"] and str(entry["at"]) > last.get(entry["person"], "")]
     for email, entries in sorted(by_key((str(entry["person"]), entry) for entry in new).items()):
@@ -64,17 +67,17 @@ def people_findings(
         yield from _fast(round, (event for event in events if event.round == round))
 
 
-def _fast(round: str, events: Iterable[AnnotationEvent]) -> Iterator[Finding]:
+def _fast(round: str, events: Iterable[AnnotationEvent]) -> Iterator[CampaignFinding]:
     times = by_key((event.person, event.lead_seconds) for event in events if event.lead_seconds is not None)
     typical = {email: median(own) for email, own in sorted(times.items()) if len(own) >= FEWEST_TIMES}
     for email, seconds in typical.items():
         others = [usual for other, usual in typical.items() if other != email]
         if len(others) > 1 and seconds < FAST * (usual := median(others)):
-            counts = {"n": len(times[email]), "others": len(others)}
-            yield _finding("fast", email, round=round, seconds=seconds, usual=usual, **counts)
+            facts = {"n": len(times[email]), "others": len(others), "usual": usual}
+            yield _finding("fast", email, round=round, seconds=seconds, **facts)
 
 
-def quality_findings(outliers: Iterable[Outlier], drifts: Iterable[Drift]) -> Iterator[Finding]:
+def quality_findings(outliers: Iterable[Outlier], drifts: Iterable[Drift]) -> Iterator[CampaignFinding]:
     """People significantly below everybody else, or below their own first half (Fisher's exact test)."""
     for person, measure, share, others in outliers:
         yield _finding("outlier", person.email, measure=TEXTS["measures"][measure], share=share, others=others)
@@ -83,5 +86,4 @@ def quality_findings(outliers: Iterable[Outlier], drifts: Iterable[Drift]) -> It
 
 
 def _is_long(since: str, until: str) -> bool:
-    first, last = timestamp(since), timestamp(until)
-    return first is not None and last is not None and last - first > IDLE_SECONDS
+    return (timestamp(until) or 0.0) - (timestamp(since) or float("inf")) > IDLE_SECONDS

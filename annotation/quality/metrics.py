@@ -14,10 +14,10 @@ from darkroom.annotation._plugin.darkroom_studio.content import CHECKING
 from darkroom.annotation.label_studio.protocol import Person
 from darkroom.annotation.quality.agreement import Agreement, PanelAgreement, alpha, mean_iou, measure_panels
 from darkroom.annotation.quality.annotators import BREAK_SECONDS, AnnotatorQuality, by_frequency, measure_annotators
-from darkroom.annotation.quality.findings import Finding, people_findings, quality_findings, queue_findings
+from darkroom.annotation.quality.findings import CampaignFinding, people_findings, quality_findings, queue_findings
 from darkroom.annotation.quality.outliers import Period, find_drifts, find_outliers, periods
-from darkroom.annotation.quality.pre_annotation_effect import Effect, measure_effects
-from darkroom.annotation.quality.progress import Cost, Forecast, Queue, cost_of, forecast, queues_of
+from darkroom.annotation.quality.pre_annotation_effect import PreAnnotationEffect, measure_effects
+from darkroom.annotation.quality.progress import Cost, EndForecast, WaitingRecords, cost_of, forecast, queues_of
 from darkroom.annotation.quality.versions import Version, measured_cases, share_of, versions
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.submissions import ROUNDS, RecordState
@@ -94,13 +94,13 @@ class Quality:
     """Valid submissions by day (UTC), then by round."""
     periods: tuple[Period, ...]
     skipped: tuple[Skipped, ...]
-    pre_annotations: tuple[Effect, ...]
+    pre_annotations: tuple[PreAnnotationEffect, ...]
     as_of: str
     """Time of the last sync, or of the last submission; ISO 8601."""
-    queues: tuple[Queue, ...]
-    forecast: Forecast | None
+    queues: tuple[WaitingRecords, ...]
+    forecast: EndForecast | None
     cost: Cost | None
-    findings: tuple[Finding, ...]
+    findings: tuple[CampaignFinding, ...]
 
     @property
     def planted_errors_caught(self) -> Proportion:

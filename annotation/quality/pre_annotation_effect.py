@@ -22,7 +22,7 @@ class Median(NamedTuple):
     of: int
 
 
-class Effect(NamedTuple):
+class PreAnnotationEffect(NamedTuple):
     """One figure of both parts; ``difference`` is shown minus withheld with its interval, None without cases."""
 
     measure: str
@@ -31,14 +31,14 @@ class Effect(NamedTuple):
     difference: tuple[float, float, float] | None
 
 
-def measure_effects(states: Sequence[RecordState]) -> tuple[Effect, ...]:
+def measure_effects(states: Sequence[RecordState]) -> tuple[PreAnnotationEffect, ...]:
     """Empty unless both parts have images."""
     parts = [[state for state in states if state.pre_annotation == use] for use in ("shown", "withheld")]
     if not all(parts):
         return ()
     shown, withheld = map(_figures, parts)
     pairs = [(name, figure, withheld[name]) for name, figure in shown.items()]
-    return tuple(Effect(*pair, difference(*pair[1:])) for pair in pairs)
+    return tuple(PreAnnotationEffect(*pair, difference(*pair[1:])) for pair in pairs)
 
 
 def _figures(states: Sequence[RecordState]) -> dict[str, Proportion | Median]:

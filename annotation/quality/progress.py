@@ -17,7 +17,7 @@ MOST_DAYS, FEWEST_DAYS, FEWEST_SETTLED = 14, 5, 20
 """A forecast is from so many full days, and needs so many days and records that were settled: accepted or rejected."""
 
 
-class Queue(NamedTuple):
+class WaitingRecords(NamedTuple):
     """Records that wait for one round. ``since``: when the one that waits longest came there; empty for new images."""
 
     round: str
@@ -27,7 +27,7 @@ class Queue(NamedTuple):
     """The number of these records that each account may do, by address."""
 
 
-class Forecast(NamedTuple):
+class EndForecast(NamedTuple):
     """The end, if as many records are settled a day as on the last full days (UTC), idle ones too. ``interval``: of the
     pace, at 95 %, by Student's t. ``ends``: the day, the earliest and the latest; empty for more than a century."""
 
@@ -50,7 +50,7 @@ class Cost(NamedTuple):
     in_all: float | None
 
 
-def queues_of(states: Iterable[RecordState], people: Sequence[Person], campaign: Campaign) -> Iterator[Queue]:
+def queues_of(states: Iterable[RecordState], people: Sequence[Person], campaign: Campaign) -> Iterator[WaitingRecords]:
     waiting = [state for state in states if state.stage == "waiting"]
     for round in ROUNDS:
         records = [state for state in waiting if state.round == round]
@@ -61,10 +61,10 @@ def queues_of(states: Iterable[RecordState], people: Sequence[Person], campaign:
         able = [person for person in people if person.is_active and person.role in roles]
         n_open_to = {p.email: max(0, len(records) - closed[p.person_id] - closed[p.email]) for p in able}
         if records:
-            yield Queue(round, len(records), since, n_open_to)
+            yield WaitingRecords(round, len(records), since, n_open_to)
 
 
-def forecast(states: Sequence[RecordState], as_of: str) -> Forecast | None:
+def forecast(states: Sequence[RecordState], as_of: str) -> EndForecast | None:
     """None with too few days or settled records, or nothing left."""
     days = [event.at[:10] for state in states for event in state.history if timestamp(event.at)]
     settled = Counter(state.history[-1].at[:10] for state in states if state.stage != "waiting" and state.history)
@@ -76,13 +76,13 @@ def forecast(states: Sequence[RecordState], as_of: str) -> Forecast | None:
     counts = [settled[(today - timedelta(days=n + 1)).isoformat()] for n in range(n_days)]
     if n_days < FEWEST_DAYS or sum(counts) < FEWEST_SETTLED:
         return None
-    from scipy.stats import t  # takes a second
+    from scipy.stats import t  # slow to load
 
     pace, half = fmean(counts), float(t.ppf(0.975, n_days - 1)) * stdev(counts) / math.sqrt(n_days)
     low, high = max(0.0, pace - half), pace + half
     days_left = [n_left / per_day if per_day else math.inf for per_day in (pace, high, low)]
     ends = ((today + timedelta(days=math.ceil(n))).isoformat() if n < 36_500 else "" for n in days_left)
-    return Forecast(n_days, sum(counts), n_left, pace, (low, high), tuple(ends))
+    return EndForecast(n_days, sum(counts), n_left, pace, (low, high), tuple(ends))
 
 
 def cost_of(states: Sequence[RecordState], people: Iterable[Person], campaign: Campaign) -> Cost | None:

@@ -41,8 +41,7 @@ _PANELS = {"accept": "agreement among experts (alpha)", "cross_check": "agreemen
 
 
 def render(quality: Quality, *, title: str = "annotation", left_out: Sequence[Reject] = (), every: float = 0) -> str:
-    """The page. ``title`` is the campaign's name, ``left_out`` its unsuitable images; an open page loads itself anew
-    after ``every`` seconds."""
+    """The page. ``left_out`` are unsuitable images; an open page is loaded again after ``every`` seconds, unless 0."""
     environment = templates(_TEMPLATES)
     environment.filters |= {"plain": plain, "percent": str, "range": interval, "number": number, "nice": nice}
     flagged = {(outlier.person.email, outlier.measure) for outlier in find_outliers(quality.people)}

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from darkroom.annotation.cli import app
 from darkroom.annotation.label_studio.protocol import Person
 from darkroom.annotation.label_studio.server import TOKEN, URL
-from darkroom.annotation.quality.findings import TEXTS, Finding
+from darkroom.annotation.quality.findings import TEXTS, CampaignFinding
 from darkroom.annotation.quality.metrics import measure
 from darkroom.annotation.quality.report import render
 from darkroom.annotation.rounds.submissions import PlantedErrorCheck
@@ -51,7 +51,7 @@ def test_a_record_that_waits_for_more_than_three_days_is_named(event, state):
     busy = state(at(event("accept", "eve", "accept"), 9), at(event("annotate", "ann"), 9), stage="accepted")
     assert kinds([waiting(7), busy]) == []
     found = next(found for found in measure([waiting(6), waiting(7), busy], people=TEAM, as_of=NOW).findings)
-    assert found.sentence == "2 waiting for accept, for 1 people, the oldest since 2026-03-06T10:00"
+    assert found.sentence == "2 waiting for accept, which 1 may do; the oldest since 2026-03-06"
 
 
 def test_who_does_nothing_while_records_wait_is_idle_and_who_never_came_gets_a_password(event, state):
@@ -59,7 +59,7 @@ def test_who_does_nothing_while_records_wait_is_idle_and_who_never_came_gets_a_p
     states = [state(at(event("annotate", "ann"), 1)), state(at(event("annotate", "bo"), 8)), state(authors=[])]
     found = {each.subject: each for each in measure(states, people=[*TEAM, zoe], as_of=NOW).findings}
     assert set(found) == {"ann", "zoe", "cross_check"}
-    assert found["ann"].sentence == "ann: no submission since 2026-03-01T10:00, and 3 waiting that they may do"
+    assert found["ann"].sentence == "ann: no submission since 2026-03-01, and 3 waiting that they may do"
     assert found["ann"].command == "darkroom annotate users remove ann"
     assert (found["zoe"].kind, found["zoe"].command) == ("absent", "darkroom annotate users password zoe")
 
@@ -70,6 +70,13 @@ def test_nobody_is_idle_while_nothing_waits_for_them_or_in_the_first_days(event,
     assert kinds([state(), state()]) == [], "nobody has begun"
     mine = state(at(event("annotate", "ann"), 9), authors=[2])
     assert kinds([mine, done], people=[ANN, EVE]) == [], "she wrote it"
+
+
+def test_a_campaign_where_nobody_works_is_one_finding_and_not_one_for_each_person(event, state):
+    states = [state(at(event("annotate", "ann"), 3)), state(at(event("annotate", "bo"), 4)), state()]
+    found = [each for each in measure(states, people=TEAM, as_of=NOW).findings if each.kind != "waits"]
+    assert [each.sentence for each in found] == ["everybody: no submission since 2026-03-04, and 3 waiting"]
+    assert kinds([state(at(event("accept", "eve", "accept"), 1), stage="accepted")]) == [], "nothing waits"
 
 
 def test_a_check_of_a_planted_error_is_work(event, state):
@@ -151,4 +158,4 @@ def test_every_finding_is_on_the_page_with_its_command(quality):
     page = render(quality)
     assert quality.findings
     assert all(found.sentence in page and f"<code>{found.command}</code>" in page for found in quality.findings)
-    assert all(isinstance(found, Finding) for found in quality.findings)
+    assert all(isinstance(found, CampaignFinding) for found in quality.findings)

@@ -10,7 +10,7 @@ import pytest
 from darkroom.annotation.label_studio.protocol import Person
 from darkroom.annotation.quality.annotators import payments, with_amounts
 from darkroom.annotation.quality.metrics import measure
-from darkroom.annotation.quality.progress import Queue, cost_of, forecast, queues_of
+from darkroom.annotation.quality.progress import WaitingRecords, cost_of, forecast, queues_of
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.submissions import PlantedErrorCheck
 
@@ -37,8 +37,8 @@ def test_what_waits_is_counted_by_round_with_its_oldest_and_who_may_do_it(event,
         queues_of([written("09:00"), written("08:00"), state(), *settled(event, state, 2)], PEOPLE, Campaign())
     )
     assert queues == [
-        Queue("annotate", 1, "", {"ann": 1, "bo": 1}),
-        Queue("cross_check", 2, "2026-03-02T08:00:00Z", {"ann": 0, "bo": 2, "cy": 2}),
+        WaitingRecords("annotate", 1, "", {"ann": 1, "bo": 1}),
+        WaitingRecords("cross_check", 2, "2026-03-02T08:00:00Z", {"ann": 0, "bo": 2, "cy": 2}),
     ]
 
 
