@@ -79,9 +79,9 @@ def forecast(states: Sequence[RecordState], as_of: str) -> EndForecast | None:
     from scipy.stats import t  # slow to load
 
     pace, half = fmean(counts), float(t.ppf(0.975, n_days - 1)) * stdev(counts) / math.sqrt(n_days)
-    low, high = max(0.0, pace - half), pace + half
+    low, high, most = max(0.0, pace - half), pace + half, min(36_500, (date.max - today).days)
     days_left = [n_left / per_day if per_day else math.inf for per_day in (pace, high, low)]
-    ends = ((today + timedelta(days=math.ceil(n))).isoformat() if n < 36_500 else "" for n in days_left)
+    ends = ((today + timedelta(days=math.ceil(n))).isoformat() if n < most else "" for n in days_left)
     return EndForecast(n_days, sum(counts), n_left, pace, (low, high), tuple(ends))
 
 

@@ -79,6 +79,15 @@ def test_a_pace_that_may_be_none_has_no_latest_day(event, state):
     assert found.ends[2] == ""
 
 
+def test_a_clock_at_the_end_of_time_has_no_later_day(event, state):
+    last = [
+        state(replace(event("accept", "eve", "accept"), at=f"9999-12-{day}T10:00:00Z"), stage="accepted")
+        for day in range(20, 31)
+        for _ in range(3)
+    ]
+    assert forecast([*last, *[state() for _ in range(99)]], "9999-12-31T10:00:00Z").ends == ("", "", "")
+
+
 @pytest.mark.parametrize(
     ("n", "last", "n_left"),
     [(4, 7, 5), (20, 4, 5), (20, 7, 0)],
