@@ -210,12 +210,15 @@ def report(
     language: Annotated[
         str | None, typer.Option(help="With --guide: en, de, es or zh; default: the campaign's.")
     ] = None,
+    every: Annotated[
+        float | None, typer.Option(min=1, help="Write the page again after this many seconds; an open one follows.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write an HTML report: progress, agreement, planted errors, figures per annotator and over time.
+    """Write an HTML report: what to do, forecast, cost, progress, agreement, figures per annotator and over time.
 
-    With --payments write a CSV: submissions by round, accepted records and active hours of everybody, as of the last
-    sync. Only valid submissions count; months add up, and no record is counted twice.
+    --json prints all figures of the page. --payments writes a CSV: submissions by round, accepted records, active hours
+    and amounts, as of the last sync. Only valid submissions count; months add up, no record is counted twice.
 
     `darkroom annotate report --payments --since 2026-11-01 --until 2026-12-01`
     """
@@ -224,27 +227,33 @@ def report(
     if guide:
         _print_guide(out, language)
         return
-    from darkroom.annotation.quality.annotators import payments as payment_rows, write_payments
+    from darkroom.annotation.quality.annotators import payments as payment_rows, with_amounts, write_payments
     from darkroom.annotation.quality.metrics import measure
-    from darkroom.annotation.quality.report import render
+    from darkroom.annotation.quality.report import render, to_json
     from darkroom.annotation.rounds.image_pool import left_out
     from darkroom.annotation.rounds.tables import AnnotationStages
 
-    with open_workspace() as workspace, AnnotationStages.of_workspace(workspace) as stages:
-        states = [row.state for row in stages.read().records]
-        people = stages.journal.people().values()
-        path = out or workspace.annotation / ("payments.csv" if payments else "report.html")
-        if payments:
-            first, end = (day.date() if day else None for day in (since, until))
-            rows = payment_rows(states, people, since=first, until=end)
-            write_payments(rows, path)
-            facts: dict[str, object] = {"payments": path, "people": rows}
-        else:
-            quality = measure(states, blocked=stages.journal.blocked_submissions(), people=people)
-            write_whole(path, render(quality, title=stages.campaign.name, left_out=left_out(workspace)))
-            fields = ("n_items", "until", "funnel", "waiting", "n_accepted", "n_rejected", "n_reworked")
-            facts = {"report": path, **{name: getattr(quality, name) for name in fields}}
-        if as_json:
-            print_json(facts)
-        else:
-            print_plain(f"wrote {path}" + (f": {len(rows):,} people" if payments else ""))
+    while True:
+        with open_workspace() as workspace, AnnotationStages.of_workspace(workspace) as stages:
+            campaign, journal = stages.campaign, stages.journal
+            states = [row.state for row in stages.read().records]
+            people = journal.people().values()
+            path = out or workspace.annotation / ("payments.csv" if payments else "report.html")
+            if payments:
+                first, end = (day.date() if day else None for day in (since, until))
+                rows = list(with_amounts(payment_rows(states, people, since=first, until=end), campaign.rates))
+                write_payments(rows, path)
+                facts: dict[str, object] = {"payments": path, "people": rows}
+            else:
+                projects = filter(None, map(journal.project, journal.rounds()))
+                pulled, blocked = max((p.watermark for p in projects), default=""), journal.blocked_submissions()
+                quality = measure(states, blocked=blocked, people=people, campaign=campaign, as_of=pulled)
+                write_whole(path, render(quality, title=campaign.name, left_out=left_out(workspace), every=every or 0))
+                facts = {"report": path, **to_json(quality)}
+            if as_json:
+                print_json(facts)
+            else:
+                print_plain(f"wrote {path}" + (f": {len(rows):,} people" if payments else ""))
+        if every is None:
+            return
+        time.sleep(every)

@@ -69,7 +69,7 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
         self._clients.close()
 
     def people(self) -> list[Person]:
-        return [Person(row["id"], row["email"], row["name"], row["role"]) for row in self.accounts()]
+        return [Person(row["id"], row["email"], row["name"], row["role"], row["is_active"]) for row in self.accounts()]
 
     def accounts(self) -> list[dict[str, Any]]:
         """Every account, removed ones too (``is_active``)."""

@@ -15,6 +15,7 @@ class Person(NamedTuple):
     email: str
     name: str
     role: str
+    is_active: bool = True
 
 
 class TaskListing(NamedTuple):

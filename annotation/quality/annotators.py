@@ -9,7 +9,7 @@ import csv
 import io
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -67,10 +67,6 @@ class AnnotatorQuality:
         return sum(self.submissions.values())
 
     @property
-    def has_rejects(self) -> bool:
-        return bool(self.reasons or self.invalid)
-
-    @property
     def per_hour(self) -> float | None:
         return self.n_submissions / self.active_hours if self.active_hours else None
 
@@ -116,7 +112,7 @@ def measure_annotators(
 
 def active_seconds(events: Iterable[AnnotationEvent]) -> float:
     """Working time of one person's events (see the module); an event without a valid time counts its page's clock."""
-    leads = [(_timestamp(event.at), min(event.lead_seconds or 0.0, BREAK_SECONDS)) for event in events]
+    leads = [(timestamp(event.at), min(event.lead_seconds or 0.0, BREAK_SECONDS)) for event in events]
     total = sum(lead for at, lead in leads if at is None)
     last = -math.inf
     for at, lead in sorted((at, lead) for at, lead in leads if at is not None):
@@ -125,9 +121,10 @@ def active_seconds(events: Iterable[AnnotationEvent]) -> float:
     return total
 
 
-def _timestamp(at: str) -> float | None:
+def timestamp(at: str) -> float | None:
     """Seconds since 1970; None for an invalid time."""
-    with suppress(ValueError):
+    with suppress(ValueError, OverflowError):
+        date.fromisoformat(at[:10])  # figures by day take these characters
         return datetime.fromisoformat(at).timestamp()
     return None
 
@@ -148,13 +145,14 @@ def by_frequency(counts: Counter[str]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-_FIGURES = ("planted_checks", "submissions", "records_accepted", "active_hours")
+_FIGURES = ("planted_checks", "submissions", "records_accepted", "active_hours", "amount")
+PaymentRow = dict[str, str | int | float]
 COLUMNS = ("account", "name", "role", "from", "until", *ROUNDS, *_FIGURES)
 
 
 def payments(
     states: Sequence[RecordState], people: Iterable[Person], *, since: date | None = None, until: date | None = None
-) -> list[dict[str, str | int | float]]:
+) -> list[PaymentRow]:
     """A row for everybody with work from ``since`` to ``until`` (exclusive; UTC), by address."""
     valid = (event for state in states for event in state.history if event.verdict != "void")
     events_of = by_key((event.person, event) for event in valid if _is_within(event.at, since, until))
@@ -167,7 +165,7 @@ def payments(
         if _is_within(history[-1].at, since, until)
     )
     accounts = {person.email: person for person in people}
-    rows: list[dict[str, str | int | float]] = []
+    rows: list[PaymentRow] = []
     for email in sorted({*events_of, *n_planted, *n_accepted}):
         person, by_round = accounts.get(email), Counter(event.round for event in events_of[email])
         rows.append(
@@ -187,7 +185,16 @@ def payments(
     return rows
 
 
-def write_payments(rows: Iterable[dict[str, str | int | float]], path: Path) -> None:
+def with_amounts(rows: Iterable[PaymentRow], rates: Mapping[str, float]) -> Iterator[PaymentRow]:
+    """The rows with the pay for what they count; a check of a planted error is paid as a check. Empty without rates."""
+    for row in rows:
+        paid: dict[str, Any] = {**row, "record": row["records_accepted"], "hour": row["active_hours"]}
+        paid["cross_check"] += row["planted_checks"]
+        amount = round(sum(rate * paid[unit] for unit, rate in rates.items()), 2)
+        yield row | {"amount": amount if rates else ""}
+
+
+def write_payments(rows: Iterable[PaymentRow], path: Path) -> None:
     """UTF-8 with a byte order mark, without which spreadsheets misread names."""
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, COLUMNS)
@@ -198,7 +205,5 @@ def write_payments(rows: Iterable[dict[str, str | int | float]], path: Path) -> 
 
 def _is_within(at: str, since: date | None, until: date | None) -> bool:
     """Work without a time belongs to no period, only to everything."""
-    if since is None and until is None:
-        return True
-    day = at[:10]
-    return bool(day) and (since is None or day >= since.isoformat()) and (until is None or day < until.isoformat())
+    first, end = (day.isoformat() if day else "" for day in (since, until))
+    return not (first or end) or (bool(at) and first <= at[:10] and (not end or at[:10] < end))

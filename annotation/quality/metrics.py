@@ -14,16 +14,17 @@ from darkroom.annotation._plugin.darkroom_studio.content import CHECKING
 from darkroom.annotation.label_studio.protocol import Person
 from darkroom.annotation.quality.agreement import Agreement, PanelAgreement, alpha, mean_iou, measure_panels
 from darkroom.annotation.quality.annotators import BREAK_SECONDS, AnnotatorQuality, by_frequency, measure_annotators
-from darkroom.annotation.quality.outliers import Drift, Period, find_drifts, periods
+from darkroom.annotation.quality.findings import CampaignFinding, people_findings, quality_findings, queue_findings
+from darkroom.annotation.quality.outliers import Period, find_drifts, find_outliers, periods
+from darkroom.annotation.quality.pre_annotation_effect import PreAnnotationEffect, measure_effects
+from darkroom.annotation.quality.progress import Cost, EndForecast, WaitingRecords, cost_of, forecast, queues_of
 from darkroom.annotation.quality.versions import Version, measured_cases, share_of, versions
+from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.submissions import ROUNDS, RecordState
 from darkroom.pipelines.records import FieldChange
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.storage.row_files import by_key
 from darkroom.pipelines.verification.proportion import Proportion, proportion_of
-
-N_SKIPS = 2
-"""An item is listed when at least this many people skipped it."""
 
 
 class Skipped(NamedTuple):
@@ -44,17 +45,6 @@ class CategoryMix(NamedTuple):
     blind: Proportion
     disputed: Proportion
     """Of checks and acceptances, those that fixed or rejected."""
-
-
-class Day(NamedTuple):
-    """Valid submissions by round on one day (UTC)."""
-
-    date: str
-    by_round: Mapping[str, int]
-
-    @property
-    def n(self) -> int:
-        return sum(self.by_round.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +90,17 @@ class Quality:
     categories: tuple[CategoryMix, ...]
     recategorised: Mapping[tuple[str, str], int]
     """How often a check changed the category: (before, after)."""
-    days: tuple[Day, ...]
+    days: Mapping[str, Mapping[str, int]]
+    """Valid submissions by day (UTC), then by round."""
     periods: tuple[Period, ...]
-    drifts: tuple[Drift, ...]
     skipped: tuple[Skipped, ...]
+    pre_annotations: tuple[PreAnnotationEffect, ...]
+    as_of: str
+    """Time of the last sync, or of the last submission; ISO 8601."""
+    queues: tuple[WaitingRecords, ...]
+    forecast: EndForecast | None
+    cost: Cost | None
+    findings: tuple[CampaignFinding, ...]
 
     @property
     def planted_errors_caught(self) -> Proportion:
@@ -116,12 +113,22 @@ class Quality:
 
 
 def measure(
-    states: Sequence[RecordState], *, blocked: Sequence[Mapping[str, Any]] = (), people: Iterable[Person] = ()
+    states: Sequence[RecordState],
+    *,
+    blocked: Sequence[Mapping[str, Any]] = (),
+    people: Iterable[Person] = (),
+    campaign: Campaign | None = None,
+    as_of: str = "",
 ) -> Quality:
     """The figures of a campaign; ``blocked`` is the server's log, ``people`` are the accounts, begun or not."""
     of_item = [list(versions(state)) for state in states]
     all_versions = [version for item_versions in of_item for version in item_versions]
     events = [event for state in states for event in state.history if event.verdict != "void"]
+    accounts, campaign = list(people), campaign or Campaign()
+    until = max((event.at for event in events), default="")
+    as_of = as_of or until
+    annotators = measure_annotators(states, blocked=blocked, people=accounts)
+    queues = tuple(queues_of(states, accounts, campaign))
     checks = [event for event in events if event.round in CHECKING]
     minutes = sum(min(e.lead_seconds or 0.0, BREAK_SECONDS) for state in states for e in state.history) / 60
     rounds_of = by_key((event.at[:10], event.round) for event in events if event.at)
@@ -132,7 +139,7 @@ def measure(
     changes = [change for check in checks for change in check.changes]
     return Quality(
         n_items=len(states),
-        until=max((event.at for event in events), default=""),
+        until=until,
         funnel={
             "images": len(states),
             "written": sum(map(bool, of_item)),
@@ -155,16 +162,25 @@ def measure(
             all(change.name != "boxes" for change in event.changes) for event in checks if event.verdict != "reject"
         ),
         planted_errors={error: proportion_of(caught[error]) for error in sorted(caught)},
-        people=measure_annotators(states, blocked=blocked, people=people),
+        people=annotators,
         reasons=_reasons(all_versions),
         invalid=by_frequency(Counter(entry.reason.value for state in states for entry in state.invalid)),
         blocked=by_frequency(Counter(_without_numbers(text) for entry in blocked for text in entry["problems"])),
         categories=_categories(states),
         recategorised=dict(Counter((c.before, c.after) for c in changes if c.name == "category").most_common()),
-        days=tuple(Day(day, {name: rounds_of[day].count(name) for name in ROUNDS}) for day in sorted(rounds_of)),
+        days={day: {name: rounds_of[day].count(name) for name in ROUNDS} for day in sorted(rounds_of)},
         periods=periods(states),
-        drifts=find_drifts(states),
         skipped=_skipped(states),
+        pre_annotations=measure_effects(states),
+        as_of=as_of,
+        queues=queues,
+        forecast=forecast(states, as_of),
+        cost=cost_of(states, accounts, campaign),
+        findings=(
+            *queue_findings(queues, as_of),
+            *people_findings(states, queues, blocked, as_of),
+            *quality_findings(find_outliers(annotators), find_drifts(states)),
+        ),
     )
 
 
@@ -199,5 +215,5 @@ def _categories(states: Sequence[RecordState]) -> tuple[CategoryMix, ...]:
 
 def _skipped(states: Sequence[RecordState]) -> tuple[Skipped, ...]:
     rows = [Skipped(state.item_id, tuple(sorted(set(state.skipped_by))), state.stage) for state in states]
-    many = [row for row in rows if len(row.people) >= N_SKIPS]
+    many = [row for row in rows if len(row.people) > 1]
     return tuple(sorted(many, key=lambda row: (-len(row.people), row.item_id)))

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from typing import NamedTuple
 
 from darkroom.annotation._plugin.darkroom_studio.content import WRITING
-from darkroom.annotation.quality.annotators import AnnotatorQuality, median_lead
+from darkroom.annotation.quality.annotators import AnnotatorQuality, median_lead, timestamp
 from darkroom.annotation.quality.versions import MEASURES, measured_cases, share_of
 from darkroom.annotation.rounds.submissions import RecordState
 from darkroom.pipelines.storage.row_files import by_key
@@ -40,8 +40,8 @@ class Drift(NamedTuple):
 
 def periods(states: Sequence[RecordState]) -> tuple[Period, ...]:
     """Every day or week with submissions, oldest first; submissions without a time are left out."""
-    events = [e for state in states for e in state.history if _has_day(e.at) and e.verdict != "void"]
-    cases = [case for case in measured_cases(states) if _has_day(case.at)]
+    events = [e for state in states for e in state.history if timestamp(e.at) and e.verdict != "void"]
+    cases = [case for case in measured_cases(states) if timestamp(case.at)]
     days = {at[:10] for at in [*(event.at for event in events), *(case.at for case in cases)]}
     start_of = _starts(days)
     events_of = by_key((start_of[event.at[:10]], event) for event in events)
@@ -55,14 +55,6 @@ def periods(states: Sequence[RecordState]) -> tuple[Period, ...]:
         )
         for start in sorted(set(start_of.values()))
     )
-
-
-def _has_day(at: str) -> bool:
-    try:
-        date.fromisoformat(at[:10])
-    except ValueError:
-        return False
-    return True
 
 
 def _starts(days: Collection[str]) -> dict[str, str]:

@@ -4,9 +4,10 @@ The page names people by their e-mail addresses: it is for the team lead. The sa
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
@@ -39,35 +40,35 @@ _TEMPLATES = Path(__file__).with_name("templates")
 _PANELS = {"accept": "agreement among experts (alpha)", "cross_check": "agreement of two checkers (alpha)"}
 
 
-def render(quality: Quality, *, title: str = "annotation", left_out: Sequence[Reject] = ()) -> str:
-    """The page. ``title`` is the campaign's name, ``left_out`` its unsuitable images."""
+def render(quality: Quality, *, title: str = "annotation", left_out: Sequence[Reject] = (), every: float = 0) -> str:
+    """The page. ``left_out`` are unsuitable images; an open page is loaded again after ``every`` seconds, unless 0."""
     environment = templates(_TEMPLATES)
     environment.filters |= {"plain": plain, "percent": str, "range": interval, "number": number, "nice": nice}
-    outliers = find_outliers(quality.people)
-    flagged = {(outlier.person.email, outlier.measure) for outlier in outliers}
-    writers = [row for row in quality.people if row.first_pass.of]
-    writers.sort(key=lambda row: (-(row.first_pass.value or 0.0), -row.first_pass.of, row.email))
+    flagged = {(outlier.person.email, outlier.measure) for outlier in find_outliers(quality.people)}
     body = environment.get_template("report.html.jinja").render(
         title=title,
         q=quality,
         rounds=ROUNDS,
-        outliers=outliers,
         flagged=flagged,
-        writers=[(row.email, row.first_pass, (row.email, "first_pass") in flagged) for row in writers],
         left_out=left_out,
-        checkers=[
-            (row.name, row.planted_errors, (row.email, "planted_errors") in flagged)
-            for row in quality.people
-            if row.planted_errors.of
-        ],
-        planted_errors=[(error, share, False) for error, share in quality.planted_errors.items()],
-        paces=[(row.email, [row.per_hour or 0], number(row.per_hour, 1)) for row in quality.people],
-        reasons=[(name, [by["cross_check"], by["accept"]], sum(by.values())) for name, by in quality.reasons.items()],
         verdicts=VERDICTS,
+        every=every,
     )
     style, script = ((_TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
     page_title = f"{title}: quality of the annotation"
     return html_page(Markup(body), title=page_title, style=style, script=script, has_images=False)
+
+
+def to_json(value: Any) -> Any:
+    """A figure with everything that follows from it; tuples of names become one name, infinite numbers null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {" ".join(name) if isinstance(name, tuple) else name: to_json(each) for name, each in value.items()}
+    if is_dataclass(value) or hasattr(value, "_fields"):
+        own = [name for name in vars(type(value)) if not name.startswith("_")]
+        return {name: to_json(each) for name in own if not callable(each := getattr(value, name))}
+    return list(map(to_json, value)) if isinstance(value, list | tuple) else value
 
 
 def plain(name: str) -> str:
@@ -93,6 +94,7 @@ def nice(top: float) -> int:
 
 def figures(quality: Quality) -> dict[str, int | float]:
     """The headline as numbers, shares as 0..1; undefined figures are left out."""
+    alphas = {panel.round: panel.alpha.alpha for panel in quality.panels if not panel.category and panel.alpha}
     headline: dict[str, int | float | None] = {
         "items": quality.n_items,
         "accepted": quality.n_accepted,
@@ -102,8 +104,8 @@ def figures(quality: Quality) -> dict[str, int | float]:
         "blind_match": quality.blind.value,
         "first_pass": quality.first_pass.value,
         "verdict_alpha": quality.verdicts.alpha if quality.verdicts else None,
-        "experts_alpha": _panel_alpha(quality, "accept"),
-        "checkers_alpha": _panel_alpha(quality, "cross_check"),
+        "experts_alpha": alphas.get("accept"),
+        "checkers_alpha": alphas.get("cross_check"),
         "escaped": quality.escaped.value,
         "box_iou": quality.box_iou,
         "golds_caught": quality.planted_errors_caught.value,
@@ -112,11 +114,6 @@ def figures(quality: Quality) -> dict[str, int | float]:
         "gate_hits": sum(row.n_blocked for row in quality.people),
     }
     return {name: value for name, value in headline.items() if value is not None}
-
-
-def _panel_alpha(quality: Quality, round: str) -> float | None:
-    panel = next((panel for panel in quality.panels if panel.round == round), None)
-    return panel.alpha.alpha if panel and panel.alpha else None
 
 
 def people_rows(quality: Quality) -> list[dict[str, str | int | float | None]]:

@@ -27,6 +27,9 @@ from darkroom.pipelines.storage.user_files import config_errors
 FILE = "campaign.yaml"
 CATEGORY_NAMES = names(CATEGORIES)
 Rule = Literal["majority", "unanimity"]
+Unit = Literal["annotate", "cross_check", "accept", "rework", "record", "hour"]
+PreAnnotationUse = Literal["", "all", "shown", "withheld"]
+"""Of an image's first task: none was written, all are shown, or the seed chose to show it or not."""
 EXAMPLE, TRIAL = (Path(__file__).with_name(name) for name in ("example_campaign.yaml", "trial_campaign.yaml"))
 
 
@@ -66,11 +69,16 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
     pre_annotate: Literal["no", "pixels", "thousandths"] = "no"
     """Let a policy write records for people to correct, with boxes in pixels of the image that it receives (Qwen2.5-VL)
     or in thousandths of its sides (Qwen3-VL)."""
+    pre_annotated_share: Annotated[float, pydantic.Field(ge=0, le=1)] = 1
+    """Share of images, chosen by the seed, that people get with it; below 1 the report compares them with the rest."""
+    rates: Mapping[Unit, Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]] = {}
+    """Pay of a valid submission by round, of an accepted record (its last author's), and of an active hour."""
+    currency: Annotated[str, pydantic.Field(pattern=r"^[A-Z]{3}$")] = "EUR"
     language: str = "en"
     """The guide's for people in whose language there is none; one of ``annotation/label_studio/GUIDE*.md``."""
     seed: int = 0
-    """Which records people check twice or with a planted error. `init` draws one; with 0, as in campaigns of earlier
-    versions, the journal's secret is used for it."""
+    """Which records people check twice, with a planted error, or write without a policy's. `init` draws one; with 0, as
+    in campaigns of earlier versions, the journal's secret is used for it."""
 
     @pydantic.field_validator("language")
     @classmethod
@@ -82,6 +90,11 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
     def seeded(self, secret: int) -> Campaign:
         """The campaign with ``secret`` in place of a missing seed: with 0 people could compute the choice."""
         return self if self.seed else self.model_copy(update={"seed": secret})
+
+    def pre_annotation(self, item_id: str) -> PreAnnotationUse:
+        """Whether people get this image with the policy's record, if it wrote one: the same at every sync."""
+        is_shown = is_selected(self.pre_annotated_share, "pre-annotated", item_id, seed=self.seed)
+        return "all" if self.pre_annotated_share == 1 else "shown" if is_shown else "withheld"
 
     @staticmethod
     def write(template: Path, path: Path) -> None:
@@ -108,7 +121,7 @@ def annotation_digest(*names: str) -> str:
 
 
 RULES = ("max_share", "max_rework", "experts_per_record", "expert_rule", "checked_twice", "seed")
-"""The fields that are rules of the campaign; the others are the form's."""
+"""The fields that are rules of the campaign."""
 
 
 class Terms(NamedTuple):
@@ -128,6 +141,7 @@ class Terms(NamedTuple):
     """For cross-checks; other rounds have the default."""
     seed: int = 0
     """Selects these records; 0 without a selection."""
+    pre_annotation: PreAnnotationUse = ""
 
     @property
     def digest(self) -> str:
@@ -169,7 +183,7 @@ class Terms(NamedTuple):
         """The differences from earlier terms, for people."""
         rules = [name for name in RULES if getattr(self, name) != getattr(before, name)]
         changed = [f"{name} {_shown(getattr(before, name))} -> {_shown(getattr(self, name))}" for name in rules]
-        is_new_form = any(getattr(self, name) != getattr(before, name) for name in self._fields if name not in RULES)
+        is_new_form = any(getattr(self, name) != getattr(before, name) for name in ("form", "categories", "reasons"))
         return changed + (["a new version of the form"] if is_new_form else [])
 
 

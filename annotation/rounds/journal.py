@@ -220,7 +220,7 @@ class Journal(JournalFile):
         end = "update roles set last_demand = (select coalesce(max(seq), 0) from demands) where seq = ?"
         with self.transaction():
             for person in people:
-                self._db.execute("insert or replace into people values (?, ?, ?, ?)", person)
+                self._db.execute("insert or replace into people values (?, ?, ?, ?, ?)", person)
                 seq, role = self._db.execute(current, (person.person_id,)).fetchone() or (None, None)
                 if role != person.role:
                     self._db.execute(end, (seq,))

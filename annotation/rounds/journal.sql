@@ -32,7 +32,7 @@ create table if not exists gone(annotation_id integer primary key);
 create table if not exists hits(place integer primary key, raw text not null);
 create table if not exists settled(only_row integer primary key check (only_row = 1), digest text not null);
 create table if not exists people(person_id integer primary key, email text not null, name text not null,
-    role text not null);
+    role text not null, is_active integer not null default 1);
 create table if not exists roles(
     seq integer primary key autoincrement, person_id integer not null, role text not null,
     last_demand integer);

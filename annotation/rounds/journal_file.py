@@ -17,7 +17,7 @@ from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.storage_errors import sqlite_mend
 
 REQUEST_COLUMNS = "round, item_id, attempt, serial, base_annotation, base_revision, gold, overlap, n_wanted, bases"
-SCHEMA = 4
+SCHEMA = 5
 """Of the file (``pragma user_version``); 0 is a file of a version before terms, or a new one."""
 TABLES = Path(__file__).with_name("journal.sql").read_text(encoding="utf-8")
 _STEPS = {
@@ -33,6 +33,7 @@ _STEPS = {
     ),
     2: ("delete from settled",),  # no changes were noted yet: the states of all records are derived once
     3: (),  # the secret
+    4: ("alter table people add column is_active integer not null default 1",),  # and terms name a pre-annotation's use
 }
 """From each schema to the next; missing tables are created anyway."""
 

@@ -49,7 +49,11 @@ def pending_tasks(
             n_excluded = before.request.overlap - before.request.n_wanted if before else N_RESERVED
             if request.round == "cross_check" and len(state.excluded) < n_excluded:
                 state = replace(state, judges=[*state.judges, *staff[:1]])
-            drafted, asked = pre_annotations.get(record.item.image.sha256), terms.asked(request)
+            asked, image = terms.asked(request), record.item.image.sha256
+            if drafted := pre_annotations.get(image):
+                use = terms.pre_annotation or campaign.pre_annotation(image)
+                terms = terms._replace(pre_annotation=use) if request.round == "annotate" else terms
+                drafted = None if use == "withheld" else drafted
             task = record_task(record.item, state, round=request.round, terms=terms, pre_annotation=drafted)
             yield PendingTask(asked._replace(overlap=asked.n_wanted + len(state.excluded)), task, terms)
 
@@ -97,7 +101,7 @@ def record_task(
     }
     if round in ("annotate", "rework"):
         data["rules"] = rules_shown(image.width, image.height, terms.max_share)
-    if round == "annotate" and pre_annotation is not None:
+    if state.fields is None and pre_annotation is not None:
         data["rules"] += f"\n\n{PRE_ANNOTATED}"
     if round == "rework":
         data["reasons"] = reasons_shown(state)

@@ -66,6 +66,7 @@ class StateMachine:
                 break
             if serial == 0:
                 state.n_verdicts = read.task.request.n_wanted
+                state.pre_annotation = state.pre_annotation or read.terms.pre_annotation
             submitted = self._accept(state, read)
             bases = [*(bases if serial else []), *submitted.accepted]
             # the number of verdicts and the rule of a round's first task hold for the whole round

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from darkroom.annotation._plugin.darkroom_studio.content import CHECKING, Content, read_content
 from darkroom.annotation.label_studio.forms import ROUND_FORMS
-from darkroom.annotation.rounds.campaign import Terms
+from darkroom.annotation.rounds.campaign import PreAnnotationUse, Terms
 from darkroom.annotation.rounds.journal_file import AnnotationVersion, RecordTask, TaskRequest
 from darkroom.pipelines.records import AnnotationEvent, FieldChange, PoolImage, TruthBox
 from darkroom.pipelines.records.geometry import Box
@@ -222,6 +222,7 @@ class RecordState:
 
     item_id: str
     stage: Stage = "waiting"
+    pre_annotation: PreAnnotationUse = ""
     round: str = "annotate"
     """The round it waits for, or the one that settled it."""
     reason: str = ""

@@ -71,7 +71,10 @@ class AnnotationStages:
         records = [record._replace(tasks=[]) for record in record_states(pool, self.journal, self.campaign)]
         key = self.key(PRE_ANNOTATIONS)
         rows = self.workspace.tables.read(key, PreAnnotation) if self.workspace.tables.exists(key) else []
-        return CampaignSnapshot(fingerprint, records, frozenset(row.sha256 for row in rows))
+        uses = dict.fromkeys((row.sha256 for row in rows), "all")  # an earlier version noted no use
+        uses |= {r.item.image.sha256: r.state.pre_annotation for r in records if r.state.pre_annotation}
+        shown = (image for image, use in uses.items() if use != "withheld")
+        return CampaignSnapshot(fingerprint, records, frozenset(shown))
 
     def key(self, table: TableKey) -> TableKey:
         return replace(table, partition=self.partition)

@@ -1,5 +1,8 @@
 // Sorts a table by the column whose heading is clicked; numbers first from high to low, names from a to z.
+// An open page loads itself anew after the seconds of `report --every`.
 "use strict";
+const seconds = Number(document.querySelector("main").dataset.every);
+if (seconds) setTimeout(() => location.reload(), 1000 * seconds);
 for (const table of document.querySelectorAll("table.sortable")) {
   const heads = [...table.tHead.rows[0].cells], body = table.tBodies[0];
   const valueOf = (row, place) => {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from darkroom.annotation import AnnotationError
+from darkroom.annotation.commands import campaign as commands
 from darkroom.annotation.rounds.accepted_source import read_accepted
 from darkroom.annotation.rounds.image_pool import POOL
 from darkroom.annotation.rounds.journal import Journal
@@ -74,9 +76,49 @@ def test_the_guide_is_in_the_campaigns_language_or_the_one_asked_for(workspace: 
 
 
 @pytest.mark.usefixtures("played")
-def test_the_report_is_one_page(workspace: Workspace) -> None:
-    assert runner.invoke(app, ["report"]).exit_code == 0
-    assert "Over time" in (workspace.annotation / "report.html").read_text()
+def test_amounts_are_by_the_campaigns_rates(workspace: Workspace) -> None:
+    (workspace.annotation / "campaign.yaml").write_text("name: test\nrates: {annotate: 1.25, record: 2}\ncurrency: USD")
+    said = runner.invoke(app, ["report", "--payments", "--json"])
+    amounts = {row["account"]: row["amount"] for row in json.loads(said.stdout)["people"]}
+    assert amounts == {"ann@example.com": 3.25, "bob@example.com": 0, "eve@example.com": 0}
+    lines = (workspace.annotation / "payments.csv").read_text(encoding="utf-8-sig").splitlines()
+    assert (lines[0].split(",")[-1], lines[1].split(",")[-1]) == ("amount", "3.25")
+    assert runner.invoke(app, ["export", str(workspace.annotation / "out.json")]).exit_code == 0
+    assert "1.25" not in (workspace.annotation / "out.json").read_text(), "a recording does not tell what people earn"
+
+
+@pytest.mark.usefixtures("played")
+def test_the_report_is_one_page_and_its_figures_as_json(workspace: Workspace) -> None:
+    (workspace.annotation / "campaign.yaml").write_text("name: test\nrates: {annotate: 1.25}")
+    said = runner.invoke(app, ["report", "--json"])
+    facts = json.loads(said.stdout, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    page = (workspace.annotation / "report.html").read_text()
+    assert "Over time" in page
+    assert facts["report"] == str(workspace.annotation / "report.html")
+    assert (facts["n_accepted"], facts["n_waiting"], facts["waiting"]["accept"]) == (1, 0, 0)
+    assert facts["blind"] == {"n": 2, "of": 2, "value": 1.0, "interval": [pytest.approx(0.3424, abs=1e-4), 1.0]}
+    assert facts["cost"]["so_far"] == 1.25
+    assert "1.25 EUR" in page
+    assert facts["people"][0]["per_hour"] > 0
+    assert facts["as_of"] == "2026-05-01T10:06:00Z"
+
+
+@pytest.mark.usefixtures("played")
+def test_a_report_that_is_written_again_and_again_is_followed_by_an_open_page(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sleep(seconds: float) -> None:
+        assert seconds == 30
+        if pauses:
+            raise KeyboardInterrupt
+        pauses.append(seconds)
+        (workspace.annotation / "report.html").unlink()
+
+    pauses: list[float] = []
+    monkeypatch.setattr(commands.time, "sleep", sleep)
+    runner.invoke(app, ["report", "--every", "30"])
+    assert pauses == [30]
+    assert 'data-every="30.0"' in (workspace.annotation / "report.html").read_text()
 
 
 @pytest.mark.usefixtures("played")

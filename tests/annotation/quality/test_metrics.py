@@ -157,8 +157,7 @@ def test_days_are_of_submissions_that_count(event, state):
     one = state(
         event("annotate", "ann", "void", at="08:00"), event("rework", "ann", at="09:00"), event("rework", "ann")
     )
-    (day,) = measure([one]).days
-    assert (day.date, day.n, day.by_round["rework"]) == ("2026-03-02", 1, 1)
+    assert measure([one]).days == {"2026-03-02": {"annotate": 0, "cross_check": 0, "accept": 0, "rework": 1}}
 
 
 def test_every_item_of_a_campaign_stands_somewhere(quality):
@@ -179,7 +178,7 @@ def test_peoples_rows_add_up_to_the_campaign(quality):
     assert sum(row.planted_errors.of for row in people) == quality.planted_errors_caught.of
     assert sum(sum(row.invalid.values()) for row in people) == sum(quality.invalid.values())
     counted = sum(row.n_submissions - row.submissions.get("gold", 0) for row in people)
-    assert counted == sum(day.n for day in quality.days)
+    assert counted == sum(sum(by_round.values()) for by_round in quality.days.values())
     reasons = sum(sum(row.reasons.values()) for row in people)
     assert reasons == sum(sum(by.values()) for by in quality.reasons.values())
 

@@ -97,6 +97,14 @@ def test_a_former_role_does_not_open_tasks_that_were_handed_out_afterwards(team:
     assert "bob@example.com is expert" in team.state().invalid[0].evidence
 
 
+def test_a_closed_account_is_known_as_one_and_its_submissions_count(team: Team) -> None:
+    team.studio.submit(team.studio.open_task("annotate"), ANN, record())
+    team.studio.accounts = [one._replace(is_active=one.person_id != ANN) for one in team.studio.accounts]
+    team.sync()
+    assert (team.state().round, team.state().invalid) == ("cross_check", [])
+    assert [person.person_id for person in team.journal.people().values() if not person.is_active] == [ANN]
+
+
 def test_tasks_that_are_out_keep_the_limit_that_their_page_shows(team: Team) -> None:
     large = [box(width=20, height=20), *record()[1:]]  # 4 %
     team.sync(max_share=0.003)
