@@ -220,7 +220,8 @@ def choices(sample: Sample) -> Iterator[Corruption]:
         yield Corruption("two choices", f"{right}{letter}")
         yield Corruption("letter and text disagree", f"{right}. {split[letter]}")
     if others:
-        several = [joint.join(each) for joint in (", ", " ", " and ", "\n", "/") for each in (split, split.values())]
+        both = [*split], [*split.values()]
+        several = [joint.join(each) for joint in (", ", " ", " and ", "\n", "/") for each in both]
         yield from (Corruption("every choice", text) for text in (*several, "\n".join(sample.choices)))
     yield Corruption("no choice", "Z" if "Z" not in split else "Q")
 

@@ -109,13 +109,12 @@ def _question(question: str) -> _Question:
     heads += [*shared, *_RE.of_property.findall(question.casefold()), *_RE.property.findall(question.casefold())]
     leads = [*_PREPOSITIONS.intersection(words), *(lead for word in words for lead in _BEFORE.get(word, ()))]
     nouns = [word for word in words if not _is_bent(word)]
-    kin = [relative for word in words for relative in _KIN.get(word, ())]
+    known = [*words, *(relative for word in words for relative in _KIN.get(word, ()))]
     than = words.index("than") if "than" in words else len(words)
     beyond = {*map(stem, words[than:])} - {*map(stem, words[:than])} - FILLERS
     subject_verbs = _of_subject(words)
     leads += ["by"] if subject_verbs else []
-    stems = (map(stem, several) for several in ([*words, *kin], verbs, heads))
-    parts = (*stems, nouns, leads, beyond, offered, subject_verbs)
+    parts = (map(stem, known), map(stem, verbs), map(stem, heads), nouns, leads, beyond, offered, subject_verbs)
     return _Question(
         *map(frozenset, parts), is_foreign=is_foreign(question), asks_for_action=bool(ACTION.search(question))
     )
