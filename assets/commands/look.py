@@ -140,7 +140,8 @@ def gallery(
         if serve:
             _serve_gallery(workspace, folders, reject_rows, title, compare_with, {"host": host, "port": port})
             return
-        folders, title = ([], f"{title}.{page}") if page > 1 else (folders, title)
+        if page > 1:
+            folders, title = [], f"{title}.{page}"
         path, shown = (
             out or workspace.local / "views" / f"{title}.html",
             reject_rows and reject_rows.page(page, PAGE_ROWS),
