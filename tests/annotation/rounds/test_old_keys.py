@@ -48,7 +48,7 @@ class Old:
             self.studio.submit(first[3], ANN, record("43"))
             self.sync_killed(journal, before, MemoryStudio, "import_tasks")
         with closing(sqlite3.connect(journal.path)) as plain:
-            plain.executescript("drop table secret; pragma user_version = 3")
+            plain.executescript("drop table secret; alter table people drop column is_active; pragma user_version = 3")
 
     def sync(self, journal: Journal, campaign: Campaign = RULES) -> Counter[str]:
         return Sync(journal, self.studio, campaign, say=lambda text: None).run(POOL)

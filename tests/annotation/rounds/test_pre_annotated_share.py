@@ -157,7 +157,7 @@ def test_a_journal_of_the_version_before_is_read_and_an_older_program_refuses_th
     with sqlite3.connect(half.journal.path) as plain:
         assert plain.execute("pragma user_version").fetchone() == (5,)
         plain.execute("update terms set raw = json_remove(raw, '$.pre_annotation')")
-        plain.execute("pragma user_version = 4")
+        plain.executescript("alter table people drop column is_active; pragma user_version = 4")
     half.journal = Journal(half.journal.path.parent)
     assert {state.pre_annotation for state in half.states.values()} == {""}
     assert [len(tasks) for _, tasks in half.journal.record_tasks(ROUNDS)] == [1] * 60

@@ -126,7 +126,9 @@ def test_a_journal_from_before_triggers_is_derived_once_and_then_by_what_is_touc
     with closing(sqlite3.connect(path)) as plain:
         for kind, name in plain.execute("select type, name from sqlite_master where type = 'trigger'").fetchall():
             plain.execute(f"drop {kind} {name}")
-        plain.executescript("drop table touched; drop table progress; pragma user_version = 2")
+        plain.executescript(
+            "drop table touched; drop table progress; alter table people drop column is_active; pragma user_version = 2"
+        )
     with Journal(path.parent) as journal:
         again = replace(sync, journal=journal)
         sync.server.annotations[1] = [{"id": 5, "completed_by": ANN, "result": record()}]  # type: ignore[attr-defined]
