@@ -2,7 +2,7 @@
 
     python -m measurements.leaks              # the table; a second
     python -m measurements.leaks --tuning     # and what it gets wrong in the half that it was tuned on
-    python -m measurements.leaks --file new   # thoughts of a later day, by language; also "after", "taught"
+    python -m measurements.leaks --file new   # of a later day, by language as their method; also "after", "taught"
     python -m measurements.leaks --file voices_c   # in other voices, a to h
 
 Thoughts were written before the filter; it was tuned on one half (by a digest; all sentences of a template are in the

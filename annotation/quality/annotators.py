@@ -21,6 +21,7 @@ from darkroom.annotation._plugin.darkroom_studio.access import ROLES
 from darkroom.annotation._plugin.darkroom_studio.content import CHECKING, WRITING
 from darkroom.annotation.label_studio.protocol import Person
 from darkroom.annotation.quality.versions import MEASURES, measured_cases, share_of, versions
+from darkroom.annotation.rounds.campaign import Unit
 from darkroom.annotation.rounds.submissions import ROLE, ROUNDS, RecordState
 from darkroom.pipelines.inspection.pages import spreadsheet_cell
 from darkroom.pipelines.records import AnnotationEvent
@@ -185,7 +186,7 @@ def payments(
     return rows
 
 
-def with_amounts(rows: Iterable[PaymentRow], rates: Mapping[str, float]) -> Iterator[PaymentRow]:
+def with_amounts(rows: Iterable[PaymentRow], rates: Mapping[Unit, float]) -> Iterator[PaymentRow]:
     """The rows with the pay for what they count; a check of a planted error is paid as a check. Empty without rates."""
     for row in rows:
         paid: dict[str, Any] = {**row, "record": row["records_accepted"], "hour": row["active_hours"]}

@@ -11,7 +11,7 @@ import yaml
 from darkroom.annotation.quality.annotators import timestamp
 from darkroom.annotation.quality.outliers import Drift, Outlier
 from darkroom.annotation.quality.progress import WaitingRecords
-from darkroom.annotation.rounds.submissions import ROLE, ROUNDS, RecordState
+from darkroom.annotation.rounds.submissions import ROLE, ROUNDS, PlantedErrorCheck, RecordState
 from darkroom.pipelines.records import AnnotationEvent
 from darkroom.pipelines.storage.row_files import by_key
 
@@ -50,7 +50,8 @@ def people_findings(
     """People who are idle while others work, stuck at the server's validation, or far faster than the others."""
     events = [event for state in states for event in state.history if event.verdict != "void"]
     planted = [check for state in states for check in state.planted_checks]
-    work = [(each.person, each.at) for each in (*events, *planted) if timestamp(each.at) is not None]
+    done: list[AnnotationEvent | PlantedErrorCheck] = [*events, *planted]
+    work = [(each.person, each.at) for each in done if timestamp(each.at) is not None]
     last = {who: max(times) for who, times in by_key(work).items()}
     begun, latest = min((at for _, at in work), default=""), max((at for _, at in work), default="")
     if queues and _is_long(latest, as_of):

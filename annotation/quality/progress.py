@@ -90,6 +90,6 @@ def cost_of(states: Sequence[RecordState], people: Iterable[Person], campaign: C
     if not campaign.rates:
         return None
     rows, n_settled = payments(states, people), sum(state.stage != "waiting" for state in states)
-    so_far = round(sum(float(row["amount"]) for row in with_amounts(rows, campaign.rates)), 2)
+    so_far = round(sum((float(row["amount"]) for row in with_amounts(rows, campaign.rates)), 0.0), 2)
     in_all = so_far / n_settled * len(states) if n_settled >= FEWEST_SETTLED else None
     return Cost(campaign.currency, so_far, sum(int(row["submissions"]) for row in rows), n_settled, in_all)

@@ -26,7 +26,7 @@ from darkroom.pipelines.storage.storage_errors import sqlite_mend, storage_error
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.sandbox.errors import UserError
 
-_UNREADABLE = (dg.DagsterInvalidConfigError, yaml.YAMLError, CheckError, CommandError)
+_UNREADABLE: tuple[type[Exception], ...] = (dg.DagsterInvalidConfigError, yaml.YAMLError, CheckError, CommandError)
 _LOCK = ".opening.lock"
 _DATABASES = ("history", "schedules")
 """Dagster's own folders with SQLite files."""
@@ -120,7 +120,7 @@ def open_instance() -> dg.DagsterInstance:
     except ImportError as error:
         mend = "pip install 'darkroom-toolkit[postgres]'"
         raise UserError(f"dagster.yaml needs a package that is missing ({error}): {mend}") from error
-    except (*_UNREADABLE, *database_errors()) as error:
+    except _UNREADABLE + database_errors() as error:
         raise UserError(_repair(home, error)) from error
 
 

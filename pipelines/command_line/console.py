@@ -85,11 +85,11 @@ class _Commands(UserDict[str, Any]):
 class PanelledGroup(CommandGroup):
     """Commands below headings, in the order of both."""
 
-    group: ClassVar[Mapping[str, Any]] = {}
+    table: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.commands = self._commands = _Commands(self.group, self.rich_markup_mode)
+        self.commands = self._commands = _Commands(self.table, self.rich_markup_mode)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._commands)
@@ -108,7 +108,7 @@ def panelled_group(group: Mapping[str, Any], *, cls: type[PanelledGroup] = Panel
     """A group within the boundary of errors: its ``help``, and by heading its commands by name, each the path of a
     function (``darkroom.module:name``) or another group."""
     app = typer.Typer(
-        cls=type(cls.__name__, (cls,), {"group": group}),
+        cls=type(cls.__name__, (cls,), {"table": group}),
         help=group["help"],
         no_args_is_help=True,
         pretty_exceptions_enable=False,
