@@ -1,23 +1,33 @@
 """Quality and progress of a campaign, from the records' histories alone: Krippendorff's alpha, shares with Wilson's
-interval, and planted errors, which measure what a cross-check really detects."""
+interval, planted errors, which measure what a cross-check really detects, and the effect of pre-annotations."""
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import starmap
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any, NamedTuple
 
 from darkroom.annotation._plugin.darkroom_studio.content import CHECKING
 from darkroom.annotation.label_studio.protocol import Person
 from darkroom.annotation.quality.agreement import Agreement, PanelAgreement, alpha, mean_iou, measure_panels
 from darkroom.annotation.quality.annotators import BREAK_SECONDS, AnnotatorQuality, by_frequency, measure_annotators
-from darkroom.annotation.quality.findings import CampaignFinding, people_findings, quality_findings, queue_findings
 from darkroom.annotation.quality.outliers import Period, find_drifts, find_outliers, periods
-from darkroom.annotation.quality.pre_annotation_effect import PreAnnotationEffect, measure_effects
-from darkroom.annotation.quality.progress import Cost, EndForecast, WaitingRecords, cost_of, forecast, queues_of
+from darkroom.annotation.quality.progress import (
+    CampaignFinding,
+    Cost,
+    EndForecast,
+    WaitingRecords,
+    cost_of,
+    forecast,
+    people_findings,
+    quality_findings,
+    queue_findings,
+    queues_of,
+)
 from darkroom.annotation.quality.versions import Version, measured_cases, share_of, versions
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.submissions import ROUNDS, RecordState
@@ -25,6 +35,66 @@ from darkroom.pipelines.records import FieldChange
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.storage.row_files import by_key
 from darkroom.pipelines.verification.proportion import Proportion, proportion_of
+
+
+class Median(NamedTuple):
+    """A median of ``of`` values; None of fewer than six, which do not enclose it at 95 %."""
+
+    value: float | None
+    interval: tuple[float, float]
+    of: int
+
+
+class PreAnnotationEffect(NamedTuple):
+    """One figure of both parts; ``difference`` is shown minus withheld with its interval, None without cases."""
+
+    measure: str
+    shown: Proportion | Median
+    withheld: Proportion | Median
+    difference: tuple[float, float, float] | None
+
+
+def measure_effects(states: Sequence[RecordState]) -> tuple[PreAnnotationEffect, ...]:
+    """Effect of pre-annotations that the campaign's seed gives to a part of the images; empty unless both parts have
+    some. Intervals at 95 %: Wilson's of a share, by order statistics of a median, of a difference from both (Newcombe,
+    1998, method 10; Zou, Donner, 2008)."""
+    parts = [[state for state in states if state.pre_annotation == use] for use in ("shown", "withheld")]
+    if not all(parts):
+        return ()
+    shown, withheld = map(_figures, parts)
+    pairs = [(name, figure, withheld[name]) for name, figure in shown.items()]
+    return tuple(PreAnnotationEffect(*pair, difference(*pair[1:])) for pair in pairs)
+
+
+def _figures(states: Sequence[RecordState]) -> dict[str, Proportion | Median]:
+    firsts = [first for state in states if (first := next(versions(state), None)) and not first.author.attempt]
+    leads = [min(s, BREAK_SECONDS) for first in firsts if (s := first.author.lead_seconds) is not None]
+    settled = [first for first in firsts if first.outcome != "waiting"]
+    blind = [check.blind_match for first in firsts for check in first.cross_checks]
+    return {
+        "seconds": median_of(leads),
+        "first_pass": proportion_of(first.outcome == "unchanged" for first in settled),
+        "accepted": proportion_of(state.stage == "accepted" for state in states if state.stage != "waiting"),
+        "rejected": proportion_of(first.outcome == "rejected" for first in settled),
+        "escaped": proportion_of(first.expert_verdict == "reject" for first in firsts if first.expert_verdict),
+        "blind": proportion_of(matched for matched in blind if matched is not None),
+    }
+
+
+def median_of(values: Sequence[float]) -> Median:
+    ordered, n = sorted(values), len(values)
+    if n < 6:
+        return Median(None, (0.0, math.inf), n)
+    rank = max(1, math.floor((n - 1.96 * math.sqrt(n)) / 2))
+    return Median(median(ordered), (ordered[rank - 1], ordered[-rank]), n)
+
+
+def difference(a: Proportion | Median, b: Proportion | Median) -> tuple[float, float, float] | None:
+    if a.value is None or b.value is None:
+        return None
+    (a_low, a_high), (b_low, b_high), gap = a.interval, b.interval, a.value - b.value
+    down, up = math.hypot(a.value - a_low, b_high - b.value), math.hypot(a_high - a.value, b.value - b_low)
+    return gap, gap - down, gap + up
 
 
 class Skipped(NamedTuple):

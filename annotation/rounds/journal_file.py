@@ -4,6 +4,7 @@ import fcntl
 import json
 import secrets
 import sqlite3
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,22 +21,7 @@ REQUEST_COLUMNS = "round, item_id, attempt, serial, base_annotation, base_revisi
 SCHEMA = 5
 """Of the file (``pragma user_version``); 0 is a file of a version before terms, or a new one."""
 TABLES = Path(__file__).with_name("journal.sql").read_text(encoding="utf-8")
-_STEPS = {
-    0: (
-        "alter table demands add column terms text not null default ''",
-        "alter table tasks add column data text not null default ''",
-        "alter table tasks add column is_lost integer not null default 0",
-        "alter table revisions add column roles text",
-    ),
-    1: (
-        "alter table demands add column n_wanted integer not null default 1",
-        "alter table demands add column bases text not null default ''",
-    ),
-    2: ("delete from settled",),  # no changes were noted yet: the states of all records are derived once
-    3: (),  # the secret
-    4: ("alter table people add column is_active integer not null default 1",),  # and terms name a pre-annotation's use
-}
-"""From each schema to the next; missing tables are created anyway."""
+_STEPS = tomllib.loads(Path(__file__).with_name("journal_steps.toml").read_text(encoding="utf-8"))
 
 
 class TaskRequest(NamedTuple):
@@ -216,7 +202,7 @@ def _migrate(database: sqlite3.Connection) -> None:
     with _transaction(database):
         (version,) = database.execute("pragma user_version").fetchone()  # another process may have been faster
         is_new = not database.execute("select 1 from sqlite_master where name = 'demands'").fetchone()
-        for statement in () if is_new else (step for number in range(version, SCHEMA) for step in _STEPS[number]):
+        for statement in () if is_new else (step for number in range(version, SCHEMA) for step in _STEPS[str(number)]):
             database.execute(statement)
         for statement in TABLES.split(";\n"):
             database.execute(statement)

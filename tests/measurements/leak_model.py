@@ -39,9 +39,9 @@ DAYS |= {"_taught": "taught"}
 SCALE = {"": 1.0, ">": 0.5, "~": 1.0, "=": 0.5}
 """How much a feature counts before training: pairs and words are many."""
 KINDS = ("anywhere", "before")
-DEMO_MARGIN = 1.0
+DEMO_MARGIN = 1.5
 """Above what the demo is known to say: its slots hold other words too."""
-MAX_ALARMS = {"anywhere": 0.01, "before": 0.01}
+MAX_ALARMS = {"anywhere": 0.005, "before": 0.005}
 """Share of the clean thoughts, none of the demo's, that a model of the other batches may reject."""
 STRENGTH, LEAK_WEIGHT, DEMO_WEIGHT, N_WEIGHTS, MIN_TEXTS = 0.5, 2.0, 1.0, 2500, 3
 N_FILLED = 20

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from darkroom.annotation.label_studio.protocol import Person
 from darkroom.annotation.label_studio.server import TOKEN, URL
-from darkroom.annotation.quality.findings import TEXTS, CampaignFinding
 from darkroom.annotation.quality.metrics import measure
+from darkroom.annotation.quality.progress import TEXTS, CampaignFinding
 from darkroom.annotation.quality.report import render
 from darkroom.annotation.rounds.submissions import PlantedErrorCheck
 from tests.command_lines import ANNOTATE as app

@@ -8,8 +8,7 @@ from statistics import median
 
 import pytest
 
-from darkroom.annotation.quality.metrics import measure
-from darkroom.annotation.quality.pre_annotation_effect import difference, measure_effects, median_of
+from darkroom.annotation.quality.metrics import difference, measure, measure_effects, median_of
 from darkroom.annotation.quality.report import render
 from darkroom.pipelines.verification.proportion import Proportion
 
