@@ -45,12 +45,13 @@ def queue_findings(queues: Iterable[WaitingRecords], as_of: str) -> Iterator[Cam
 
 
 def people_findings(
-    states: Iterable[RecordState], queues: Sequence[WaitingRecords], blocked: Iterable[Mapping[str, Any]], as_of: str
+    states: Sequence[RecordState], queues: Sequence[WaitingRecords], blocked: Iterable[Mapping[str, Any]], as_of: str
 ) -> Iterator[CampaignFinding]:
     """People who are idle while others work, stuck at the server's validation, or far faster than the others."""
     events = [event for state in states for event in state.history if event.verdict != "void"]
-    planted = [check for state in states for check in state.planted_checks]
-    work = [(each.person, each.at) for each in (*events, *planted) if timestamp(each.at) is not None]
+    planted = [(check.person, check.at) for state in states for check in state.planted_checks]
+    done = [*((event.person, event.at) for event in events), *planted]
+    work = [(person, at) for person, at in done if timestamp(at) is not None]
     last = {who: max(times) for who, times in by_key(work).items()}
     begun, latest = min((at for _, at in work), default=""), max((at for _, at in work), default="")
     if queues and _is_long(latest, as_of):
@@ -63,8 +64,7 @@ def people_findings(
     for email, entries in sorted(by_key((str(entry["person"]), entry) for entry in new).items()):
         if len(entries) >= N_BLOCKED:
             yield _finding("stuck", email, n=len(entries), problem=" ".join(entries[-1]["problems"]))
-    for round in ROUNDS:
-        yield from _fast(round, (event for event in events if event.round == round))
+    yield from (found for round in ROUNDS for found in _fast(round, [e for e in events if e.round == round]))
 
 
 def _fast(round: str, events: Iterable[AnnotationEvent]) -> Iterator[CampaignFinding]:
