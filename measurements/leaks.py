@@ -3,7 +3,7 @@
     python -m measurements.leaks              # the table; a second
     python -m measurements.leaks --tuning     # and what it gets wrong in the half that it was tuned on
     python -m measurements.leaks --file new   # of a later day, by language as their method; also "after", "taught"
-    python -m measurements.leaks --file voices_c   # in other voices, a to h
+    python -m measurements.leaks --file voices_c   # in other voices, a to h; j: held out
 
 Thoughts were written before the filter; it was tuned on one half (by a digest; all sentences of a template are in the
 same half), and the other only measures it. ``later``, ``last`` and ``final`` were written after three versions of the
@@ -60,7 +60,7 @@ def flagged(thoughts: Sequence[Thought]) -> Proportion:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--tuning", action="store_true")
-    parser.add_argument("--file", choices=["new", "after", "taught", *(f"voices_{x}" for x in "abcdefgh")])
+    parser.add_argument("--file", choices=["new", "after", "taught", *(f"voices_{x}" for x in "abcdefghj")])
     options = parser.parse_args()
     leaks, clean = (
         read_thoughts(f"{name}_{options.file}" if options.file else name) for name in ("leaks", "clean_thoughts")

@@ -189,9 +189,9 @@ def payments(
 def with_amounts(rows: Iterable[PaymentRow], rates: Mapping[Unit, float]) -> Iterator[PaymentRow]:
     """The rows with the pay for what they count; a check of a planted error is paid as a check. Empty without rates."""
     for row in rows:
-        paid: dict[str, Any] = {**row, "record": row["records_accepted"], "hour": row["active_hours"]}
-        paid["cross_check"] += row["planted_checks"]
-        amount = round(sum(rate * paid[unit] for unit, rate in rates.items()), 2)
+        counted: dict[str, Any] = {**row, "record": row["records_accepted"], "hour": row["active_hours"]}
+        counted["cross_check"] += row["planted_checks"]
+        amount = round(sum(rate * counted[unit] for unit, rate in rates.items()), 2)
         yield row | {"amount": amount if rates else ""}
 
 

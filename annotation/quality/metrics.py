@@ -61,8 +61,8 @@ def measure_effects(states: Sequence[RecordState]) -> tuple[PreAnnotationEffect,
     parts = [[state for state in states if state.pre_annotation == use] for use in ("shown", "withheld")]
     if not all(parts):
         return ()
-    shown, withheld = map(_figures, parts)
-    pairs = [(name, figure, withheld[name]) for name, figure in shown.items()]
+    with_help, without = map(_figures, parts)
+    pairs = [(name, figure, without[name]) for name, figure in with_help.items()]
     return tuple(PreAnnotationEffect(*pair, difference(*pair[1:])) for pair in pairs)
 
 

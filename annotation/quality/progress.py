@@ -159,7 +159,7 @@ def _fast(round: str, events: Iterable[AnnotationEvent]) -> Iterator[CampaignFin
     times = by_key((event.person, event.lead_seconds) for event in events if event.lead_seconds is not None)
     typical = {email: median(own) for email, own in sorted(times.items()) if len(own) >= FEWEST_TIMES}
     for email, seconds in typical.items():
-        others = [usual for other, usual in typical.items() if other != email]
+        others = [usual for address, usual in typical.items() if address != email]
         if len(others) > 1 and seconds < FAST * (usual := median(others)):
             facts = {"n": len(times[email]), "others": len(others), "usual": usual}
             yield _finding("fast", email, round=round, seconds=seconds, **facts)

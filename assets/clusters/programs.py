@@ -37,7 +37,7 @@ MAX_OBSERVATIONS = 100
 _SECONDS = 0.2
 _STEP = "step"
 _REPLACED = yaml.safe_load(Path(__file__).with_name("replaced_settings.yaml").read_text(encoding="utf-8"))
-"""Settings of earlier versions and what has taken their place."""
+"""Settings of earlier versions and what replaces them."""
 
 
 class LaunchError(UserError):

@@ -93,11 +93,11 @@ class PolicyResource(EndpointSettings, dg.ConfigurableResource):
 
 def at_launch(resource: R) -> R:
     """Make a resource's values the defaults of its fields: where a launch sets one, Dagster gives the others the
-    defaults of the class, and the oracle would write in place of an endpoint."""
+    defaults of the class, and the oracle would write instead of an endpoint."""
     fields: dict[str, Any] = {}
-    for name, known in type(resource).model_fields.items():
-        (field := copy(known)).default = getattr(resource, name)
-        fields[name] = (known.annotation, field)
+    for name, declared in type(resource).model_fields.items():
+        (field := copy(declared)).default = getattr(resource, name)
+        fields[name] = (declared.annotation, field)
     return create_model(type(resource).__name__, __base__=type(resource), **fields)()
 
 

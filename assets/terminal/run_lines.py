@@ -137,9 +137,9 @@ class FirstTrajectory:
         samples = tables.stream(TableKey(SAMPLES, partition), Sample)
         question = next(sample.question for sample in samples if sample.sample_id == row.sample_id)
         image = row.rounds[-1].observation.images[-1]
-        shown = self._workspace.local / "views" / f"first_look.{image.format.lower()}"  # a name that programs open
-        write_whole(shown, self._workspace.images.read(image))
+        view = self._workspace.local / "views" / f"first_look.{image.format.lower()}"  # a name that programs open
+        write_whole(view, self._workspace.images.read(image))
         words = f"  the first trajectory: {' '.join(question.split())} → {row.answer}"
-        self._console.print(Text(f"{words}\n    its code showed {relative(shown)}"), soft_wrap=True)
+        self._console.print(Text(f"{words}\n    its code showed {relative(view)}"), soft_wrap=True)
         if self._then is not None:
             self._then()

@@ -56,29 +56,29 @@ class _Commands(UserDict[str, Any]):
 
     def __init__(self, group: Mapping[str, Any], markup: MarkupMode) -> None:
         panels = [(panel, commands) for panel, commands in group.items() if panel != "help"]
-        super().__init__({name: (panel, place) for panel, commands in panels for name, place in commands.items()})
+        super().__init__({name: (panel, target) for panel, commands in panels for name, target in commands.items()})
         self._markup = markup
 
     def __getitem__(self, name: str) -> click.Command:
-        panel, place = self.data[name]
+        panel, target = self.data[name]
         app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=self._markup)
-        if isinstance(place, str):
-            module, _, function = place.partition(":")
+        if isinstance(target, str):
+            module, _, function = target.partition(":")
             app.command(name, rich_help_panel=panel)(getattr(import_module(module), function))
         else:
-            app.add_typer(panelled_group(place), name=name, rich_help_panel=panel)
+            app.add_typer(panelled_group(target), name=name, rich_help_panel=panel)
         return get_group(app).commands[name]
 
     def listed(self, name: str) -> click.Command:
         """What a list shows of a command, which imports nothing."""
-        panel, place = self.data[name]
-        if isinstance(place, str):
-            module, _, function = place.partition(":")
+        panel, target = self.data[name]
+        if isinstance(target, str):
+            module, _, function = target.partition(":")
             source = _PACKAGES.joinpath(*module.split(".")[1:]).with_suffix(".py").read_text(encoding="utf-8")
             defined = (node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef))
             text = next(ast.get_docstring(node) for node in defined if node.name == function)
         else:
-            text = place["help"]
+            text = target["help"]
         return TyperCommand(name, help=text, rich_help_panel=panel, rich_markup_mode=self._markup)
 
 

@@ -174,9 +174,11 @@ class EndpointSettings(EnvironmentSettings):
         for an endpoint where no kind is set: the oracle would write."""
         settings = cls.read(environment, f"DARKROOM_{role}", "DARKROOM_POLICY", error=PolicyUnavailable, **defaults)
         own = cls.variables_set(environment, f"DARKROOM_{role}")
-        said = cls.variables_set(environment, "DARKROOM_POLICY") | own
+        variables = cls.variables_set(environment, "DARKROOM_POLICY") | own
         if named := [
-            said[field] for field in ("base_url", "model") if field in said and "kind" not in {*said, *defaults}
+            variables[field]
+            for field in ("base_url", "model")
+            if field in variables and "kind" not in {*variables, *defaults}
         ]:
             kind = named[0].rpartition("_")[0]
             raise PolicyUnavailable(

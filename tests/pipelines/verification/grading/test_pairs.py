@@ -37,6 +37,7 @@ def rates(half: str, kinds: frozenset[str], pattern: str) -> tuple[float, float]
         ("10_*.txt", "tuned", 0.1),
         ("11_*.txt", "held_out", 0.2),
         ("12_*.txt", "tuned", 0.12),
+        ("13_*.txt", "held_out", MAX_FALSE_REJECTS),
     ],
 )
 def test_few_honest_answers_are_refused_and_hardly_a_wrong_one_is_accepted(pattern: str, half: str, most: float):
