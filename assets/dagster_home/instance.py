@@ -82,8 +82,7 @@ def _dagster_settings(workspace: Workspace) -> Path:
 
 
 def close_abandoned_runs(instance: dg.DagsterInstance) -> int:
-    """Mark runs as failed whose process on this machine is gone, as run monitoring does where a daemon runs. Returns
-    their number."""
+    """Mark runs as failed whose process here is gone, as a daemon's run monitoring does. Returns their number."""
     open_runs = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.STARTING]))
     abandoned = [run for run in open_runs if is_abandoned(run)]
     for run in abandoned:

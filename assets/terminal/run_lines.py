@@ -118,8 +118,7 @@ def materialization_line(materialization: dg.AssetMaterialization, seconds: floa
 
 
 class FirstTrajectory:
-    """Print one trajectory with an image of its own, of the first table that has one. ``then`` is called when it is on
-    the screen."""
+    """Print one trajectory with an image of its own, of the first table that has one; ``then`` is called next."""
 
     def __init__(self, console: Console, workspace: Workspace, then: Callable[[], object] | None = None) -> None:
         self._console, self._workspace, self._then, self._is_over = console, workspace, then, False

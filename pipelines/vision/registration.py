@@ -182,8 +182,7 @@ def _detected(detector: Callable[[], cv2.Feature2D], gray: NDArray[Any]) -> tupl
 
 @lru_cache(maxsize=8)
 def _detected_in(detector: Callable[[], cv2.Feature2D], levels: bytes, shape: tuple[int, ...]) -> tuple[Any, Any]:
-    """Points and descriptors; kept for a while, as the checks of a row compare the same images. OpenCV's types ask for
-    a mask."""
+    """Points and descriptors; kept for a while, as the checks of a row compare the same images."""
     gray = np.frombuffer(levels, np.uint8).reshape(shape)
     return detector().detectAndCompute(gray, np.full_like(gray, 255))
 

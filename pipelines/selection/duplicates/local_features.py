@@ -136,8 +136,7 @@ _AT_ONCE = 1 << 17
 
 
 class SharedPlaces(NamedTuple):
-    """Image number ``image`` and the features that it shares, the most alike first: positions in the query and in the
-    image."""
+    """Image number ``image`` and the features that it shares, the most alike first, by positions in query and image."""
 
     image: int
     of_query: Positions

@@ -158,6 +158,7 @@ RIVAL = "zanzibar"
 LONG = 100_000
 """Characters of the longest corruption."""
 _DATA = read_words(__file__)
+_NUMBERED = re.compile(r"(?i)(?:no|nr|number)\b\.? ?#?\d+\Z")  # "No. 19", which is 19 where a number is asked for
 _DISGUISES = {kind: str.maketrans(letters["from"], letters["to"]) for kind, letters in _DATA["disguises"].items()}
 
 
@@ -238,7 +239,7 @@ def texts(sample: Sample) -> Iterator[Corruption]:
     yield from (Corruption("word more", text) for text in (f"{answer} {RIVAL}", f"{RIVAL} {answer}"))
     yield Corruption("twice", f"{answer}, {answer}")
     yield Corruption("another", RIVAL)
-    for word in answer.split()[1:]:
+    for word in () if _NUMBERED.match(answer) else answer.split()[1:]:
         yield Corruption("word alone", word)
 
 

@@ -32,6 +32,7 @@ USABLE = [
     asked("12"), asked("0"), asked("-3.5"), asked("1,200"), asked("1/3"), asked("3.14159"), asked("$5"), asked("45°"),
     asked("12 cm", "How wide is it in centimetres?"), asked("12%", "What percentage?"),
     asked("3 apples", "How many apples?"),
+    asked("No. 019", "Which number is on the sign?"),
     asked("STOP"), asked("a red bicycle"), asked("none"), asked("007"), asked("no"), asked("A"), asked("5 or 6"),
     asked("red, green and blue"), asked("red, green, blue", "From left to right?"), asked("1, 2, 3"),
     asked("[3, 2, 1]"),
