@@ -54,7 +54,7 @@ class TaskServer(Protocol):
         """The project of a round; an existing one is reused."""
 
     def check_project(self, project_id: int, round: str, *, guide: str = "") -> bool:
-        """Look for the project, and let its guide be ``guide``, if given. Raises ``FormChanged`` if its form is not ours."""
+        """Look for the project; its guide becomes ``guide``, if given. Raises ``FormChanged`` if the form differs."""
 
     def open_to(self, project_id: int, campaign: str, round: str, roles: Sequence[str]) -> None:
         """Give the project's tasks to these of the round's roles only."""

@@ -125,7 +125,7 @@ def active_seconds(events: Iterable[AnnotationEvent]) -> float:
 def timestamp(at: str) -> float | None:
     """Seconds since 1970; None for an invalid time."""
     with suppress(ValueError, OverflowError):
-        date.fromisoformat(at[:10])  # figures by day take these characters
+        date.fromisoformat(at[:10])  # figures by day use these characters
         return datetime.fromisoformat(at).timestamp()
     return None
 

@@ -122,7 +122,7 @@ class Jobs:
                 failures += [f"{partition}: {reason}" if partition else reason for reason in reasons]
 
     def unfinished(self, name: str, partitions: Sequence[str], keys: Sequence[dg.AssetKey]) -> list[str]:
-        """The shards on which one of the stages ``keys`` has work to do. Prints the number of the others, as ``name``'s."""
+        """The shards on which a stage of ``keys`` has work to do. Prints how many others there are, as ``name``."""
         looks = UnfinishedShards(self.workspace, self._instance, policies(), keys)
         unfinished = list[str]()
         with progress_bar("looking for unfinished shards", self.console) as progress:

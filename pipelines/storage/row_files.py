@@ -56,7 +56,7 @@ def by_key(pairs: Iterable[tuple[K, V]]) -> defaultdict[K, list[V]]:
 
 
 def scratch_file(owner: object, folder: Path | None) -> IO[bytes]:
-    """A file without a name that is closed with its ``owner``, in ``folder``, by default the system's for such files."""
+    """A file without a name that is closed with its ``owner``, in ``folder``, or where the system keeps such files."""
     file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # closed with the owner
     weakref.finalize(owner, file.close)
     return file

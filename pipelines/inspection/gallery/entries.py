@@ -313,7 +313,7 @@ def outlined(image: _Shown, crops: Sequence[tuple[Image.Image, str]]) -> tuple[I
 
 
 def _plain(image: Image.Image) -> Image.Image:
-    """The image in RGB, on white; itself where it is that, since to copy large ones takes long."""
+    """The image in RGB, on white; itself where it is that, since copies of large ones are slow."""
     opaque = on_white(image)
     return opaque if opaque.mode == "RGB" else opaque.convert("RGB")
 

@@ -99,7 +99,7 @@ def bundled_prompt(name: str) -> Prompt:
 
 @cache
 def earlier_versions(prompt: Prompt) -> tuple[Prompt, ...]:
-    """Earlier versions of a bundled prompt, the newest first (``earlier/<name>.<version>.md``); none of a user's own."""
+    """Earlier versions of a bundled prompt, newest first (``earlier/<name>.<version>.md``); a user's own has none."""
     folder = Path(__file__).parent
     if not (folder / f"{prompt.name}.md").is_file() or bundled_prompt(prompt.name) != prompt:
         return ()
