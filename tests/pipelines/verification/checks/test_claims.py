@@ -92,6 +92,7 @@ def test_a_turn_is_measured_and_so_is_what_stands_upright(make_case, make_image,
 def test_what_is_denied_asked_or_quoted_claims_nothing():
     for text in (
         "I will not enlarge it.",
+        "There are five badges, and none of them can be read at this size.",
         "Is it too small to read?",
         "The button says 'zoom in to see more'.",
         "Nothing has to be cropped, turned or brightened.",
