@@ -79,13 +79,14 @@ def test_leaks_of_five_languages_are_found_and_clean_thoughts_are_not(name, lang
 
 
 @pytest.mark.parametrize(
-    ("name", "n_found"), [("a", 48), ("b", 50), ("c", 43), ("d", 40), ("e", 49), ("f", 49), ("g", 46), ("h", 144)]
+    ("name", "n_found"),
+    [("a", 47), ("b", 50), ("c", 40), ("d", 40), ("e", 48), ("f", 47), ("g", 46), ("h", 140), ("j", 89)],
 )
 def test_leaks_in_other_voices_are_found_as_the_page_says(name, n_found):
-    """The model was trained on all of them: ``tests.measurements.leak_model`` leaves each batch out."""
+    """The model was trained on all but ``j``: ``tests.measurements.leak_model`` leaves each batch out."""
     leaks, clean = (flagged(read_thoughts(f"{kind}_voices_{name}")) for kind in ("leaks", "clean_thoughts"))
     assert leaks.n == n_found
-    assert clean.n == 0
+    assert clean.n == (name == "j")
 
 
 MAY_BE_SAID = [
