@@ -207,7 +207,7 @@ def test_rows_that_are_not_applicable_were_rejects_and_are_counted_apart(recorde
     assert funnel.n_not_applicable == n_stored
     assert [(step.n_out, step.reasons) for step in funnel.steps[1:]] == [(2, {})] * 4
     shown = read_rejects(recorded, ["crop"])
-    assert (len(shown.rows), shown.n_not_applicable) == (n_stored, n_stored)
+    assert [reject.disposition for reject, _ in shown.rows] == ["not_applicable"] * n_stored
     sample = recorded.tables.read_rejects(drafts)[0].sample_id
     (history,) = (way for way in explain(recorded, sample).histories if way.family == "crop")
     assert [passage.outcome for passage in history.passages] == ["not_applicable"]

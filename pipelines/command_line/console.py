@@ -61,7 +61,7 @@ class _Commands(UserDict[str, Any]):
 
     def __getitem__(self, name: str) -> click.Command:
         panel, target = self.data[name]
-        app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=self._markup)
+        app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=self._markup, suggest_commands=False)
         if isinstance(target, str):
             module, _, function = target.partition(":")
             app.command(name, rich_help_panel=panel)(getattr(import_module(module), function))
