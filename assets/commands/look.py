@@ -153,7 +153,7 @@ def gallery(
         if written.folder is not None:
             print_line(f"images: {written.folder.absolute()}")
         if reject_rows and len(reject_rows.rows) > page * PAGE_ROWS:
-            print_line(f"of {len(reject_rows.rows):,} rejects; the next are on --page {page + 1}, all on --serve")
+            print_line(f"{len(reject_rows.rows):,} of both in all; --page {page + 1} shows the next, --serve all")
         if written.n_rows > _MANY:
             print_line("a browser is slow with so many rows: --serve shows them by the hundred")
 
