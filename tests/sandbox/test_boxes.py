@@ -53,7 +53,7 @@ def test_a_box_inside_is_left_alone(size: tuple[int, int], data: st.DataObject) 
 def test_pillow_gets_a_box_that_shows_something_or_the_code_an_error(cell: Cell, box: Any, container: Any) -> None:
     cropped, error = outcome_of(lambda: cell.run("result = image.crop(box)", box=container(box)))
     if cropped is None:
-        assert error.startswith("crop box ")
+        assert error.startswith("crop box ") or " has fractions: " in error
         return
     x1, y1, x2, y2 = (round(max(-1e9, min(side, 1e9))) for side in box)
     is_padded = max(x1, 0) < min(x2, WIDTH) and max(y1, 0) < min(y2, HEIGHT) and (x2 - x1) * (y2 - y1) <= MOST_PIXELS

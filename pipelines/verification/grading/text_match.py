@@ -107,7 +107,7 @@ def _is_short_form(text: str, expected: str) -> bool:
         letters = unicodedata.normalize("NFD", expected)
         expected = "".join(letter for letter in letters if not unicodedata.combining(letter))
     for lead in (_RE.title, _RE.placed):  # where one of them has none
-        if (lead.match(text) is None) != (lead.match(expected) is None):
+        if (lead.match(text) is None) != (lead.match(expected) is None) and text.split()[:1] != [expected]:
             text, expected = lead.sub("", text), lead.sub("", expected)
     if (nth := _RE.nth_of.match(_long_form(expected))) and _long_form(text) == nth[1]:
         return True
