@@ -174,16 +174,15 @@ class EndpointSettings(EnvironmentSettings):
         for an endpoint where no kind is set: the oracle would write."""
         settings = cls.read(environment, f"DARKROOM_{role}", "DARKROOM_POLICY", error=PolicyUnavailable, **defaults)
         own = cls.variables_set(environment, f"DARKROOM_{role}")
-        variables = cls.variables_set(environment, "DARKROOM_POLICY") | own
-        if named := [
-            variables[field]
-            for field in ("base_url", "model")
-            if field in variables and "kind" not in {*variables, *defaults}
-        ]:
-            kind = named[0].rpartition("_")[0]
-            raise PolicyUnavailable(
-                f"{named[0]} is set, and {kind} is not: set {kind}=openai to ask it, or {kind}=oracle"
-            )
+        is_unsaid = settings.kind == "oracle" and "kind" not in defaults
+        for kind in (f"DARKROOM_{role}", "DARKROOM_POLICY") if is_unsaid else ():
+            variables = cls.variables_set(environment, kind)
+            if "kind" in variables:
+                break  # it is meant: an endpoint may be set for other times
+            if name := variables.get("base_url") or variables.get("model"):
+                raise PolicyUnavailable(
+                    f"{name} is set, and {kind} is not: set {kind}=openai to ask it, or {kind}=oracle"
+                )
         has_budget = not own.keys().isdisjoint(("budget_usd", "budget_tokens", "budget_hours"))
         if role == "POLICY" or not has_budget or "purse" in own:
             return settings

@@ -67,12 +67,18 @@ def test_a_setting_that_is_no_yes_or_no_is_named() -> None:
         ("POLICY", {"DARKROOM_POLICY_URL": "http://127.0.0.1:1/v1"}, "DARKROOM_POLICY=openai"),
         ("JUDGE", {"DARKROOM_JUDGE_MODEL": "m"}, "DARKROOM_JUDGE=openai"),
         ("JUDGE", {"DARKROOM_POLICY_MODEL": "m", "DARKROOM_POLICY": ""}, "DARKROOM_POLICY=openai"),
+        (
+            "JUDGE",
+            {"DARKROOM_JUDGE_URL": "http://127.0.0.1:1/v1", "DARKROOM_POLICY": "oracle"},
+            "DARKROOM_JUDGE=openai",
+        ),
     ],
 )
 def test_an_endpoint_of_no_kind_is_not_replaced_by_the_oracle(role: Role, said: dict[str, str], meant: str) -> None:
     with pytest.raises(PolicyUnavailable, match=f"is set, and .* is not: set {meant} "):
         PolicyResource.from_environment(role, said)
-    assert PolicyResource.from_environment(role, {**said, "DARKROOM_POLICY": "oracle"}).kind == "oracle"
+    meant_so = {**said, f"DARKROOM_{role}": "oracle", "DARKROOM_POLICY": "oracle"}
+    assert PolicyResource.from_environment(role, meant_so).kind == "oracle"
 
 
 @pytest.mark.parametrize(
