@@ -92,7 +92,7 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
         return self if self.seed else self.model_copy(update={"seed": secret})
 
     def pre_annotation(self, item_id: str) -> PreAnnotationUse:
-        """Whether people get this image with the policy's record, if it wrote one: the same at every sync."""
+        """Choose whether people get an image with the policy's record, if it wrote one: the same at every sync."""
         is_shown = is_selected(self.pre_annotated_share, "pre-annotated", item_id, seed=self.seed)
         return "all" if self.pre_annotated_share == 1 else "shown" if is_shown else "withheld"
 

@@ -142,12 +142,10 @@ def gallery(
             return
         if page > 1:
             folders, title = [], f"{title}.{page}"
-        path, shown = (
-            out or workspace.local / "views" / f"{title}.html",
-            reject_rows and reject_rows.page(page, PAGE_ROWS),
-        )
+        path = out or workspace.local / "views" / f"{title}.html"
+        on_page = reject_rows and reject_rows.page(page, PAGE_ROWS)
         with progress_bar("rows") as progress:
-            written = write_gallery(path, folders, title=title, rejected=shown, limit=rows, progress=progress)
+            written = write_gallery(path, folders, title=title, rejected=on_page, limit=rows, progress=progress)
         n_rejects = f", {written.n_rejects:,} rejects, {written.n_not_applicable:,} not applicable" if rejects else ""
         print_line(f"{written.n_rows:,} trajectories{n_rejects}: {path.absolute()}")
         if written.folder is not None:

@@ -70,7 +70,7 @@ class _Commands(UserDict[str, Any]):
         return get_group(app).commands[name]
 
     def listed(self, name: str) -> click.Command:
-        """What a list shows of a command, which imports nothing."""
+        """Describe a command for a list, without importing it."""
         panel, target = self.data[name]
         if isinstance(target, str):
             module, _, function = target.partition(":")

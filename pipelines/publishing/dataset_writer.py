@@ -119,8 +119,8 @@ class Publication(ABC, Generic[R, F]):
 
     @abstractmethod
     def card_facts(self, facts: F, folder: Path) -> dict[str, Any]:
-        """What this card says besides others', by the template's names, with its ``title`` and ``tags``; the parquet
-        files in ``folder`` are complete when this is computed."""
+        """Facts that only this kind of card states, by the template's names, with its ``title`` and ``tags``; the
+        parquet files in ``folder`` are complete when this is computed."""
 
     def card(self, facts: F, report: StageReport, n_by_split: Mapping[str, int], folder: Path) -> str:
         """The card's text, of complete parquet files in ``folder``."""

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from darkroom.annotation.label_studio.server import TOKEN, URL
 from darkroom.annotation.quality.metrics import Quality, measure
 from darkroom.annotation.rounds.submissions import RecordFields, RecordState
 from darkroom.pipelines.records import AnnotationEvent, FieldChange
 from darkroom.pipelines.records.geometry import Box
 from tests.annotation.desk import Desk
 from tests.annotation.simulation import Campaign, simulate
+from tests.json_endpoint import ScriptedServer
 
 WRITTEN = RecordFields("What is it?", "a heron", "object", None, (Box(0, 0, 10, 10),))
 Event = Callable[..., AnnotationEvent]
@@ -24,6 +26,15 @@ MakeState = Callable[..., RecordState]
 def desk(tmp_path: Path) -> Desk:
     """One item on its way, without a server."""
     return Desk(tmp_path / "annotation")
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
+    """Answers as Label Studio with what a test scripts; the environment names it."""
+    monkeypatch.setenv(TOKEN, "token")
+    with ScriptedServer([]).serving() as server:
+        monkeypatch.setenv(URL, server.url)
+        yield server
 
 
 @pytest.fixture

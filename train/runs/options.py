@@ -31,7 +31,7 @@ MaxPixels = Annotated[
 
 
 class RunOptions(ProgramSettings):
-    """How a training runs; no inputs of its checkpoint."""
+    """Options of a run, which are no inputs of its checkpoint."""
 
     save_steps: int = Field(default=0, ge=0)
     """Save a checkpoint every so many steps, from which training resumes. 0: none."""

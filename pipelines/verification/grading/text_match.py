@@ -150,7 +150,8 @@ def _without_article(text: str) -> str:
     return _RE.article.sub("", text, count=1)
 
 
-MIN_SCORE, MIN_CHARS, _TURNING = 0.9, 10, frozenset(_DATA["turning"])
+MIN_SCORE, MIN_CHARS = 0.9, 10
+_TURNING = frozenset(_DATA["turning"])
 
 
 def similarity(answer: str, expected: str) -> float:

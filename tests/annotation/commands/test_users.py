@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from darkroom.annotation.label_studio.server import TOKEN, URL
 from darkroom.pipelines.storage.workspace import Workspace
 from tests.command_lines import ANNOTATE as app
 from tests.json_endpoint import ScriptedServer
@@ -19,14 +16,6 @@ ACCOUNTS = [
     {"id": 3, "email": "bob@example.com", "name": "Bob", "role": "annotator", "token": "x", "is_active": False},
 ]
 runner = CliRunner()
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
-    monkeypatch.setenv(TOKEN, "token")
-    with ScriptedServer([]).serving() as server:
-        monkeypatch.setenv(URL, server.url)
-        yield server
 
 
 def test_removed_accounts_are_listed_as_such(server: ScriptedServer) -> None:

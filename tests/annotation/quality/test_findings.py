@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 from typer.testing import CliRunner
 
 from darkroom.annotation.label_studio.protocol import Person
-from darkroom.annotation.label_studio.server import TOKEN, URL
 from darkroom.annotation.quality.metrics import measure
 from darkroom.annotation.quality.progress import TEXTS, CampaignFinding
 from darkroom.annotation.quality.report import render
@@ -132,14 +130,6 @@ def test_a_name_with_braces_or_markup_stays_a_name(event, state):
     quality = measure([*many, *others], as_of=NOW)
     assert any(each.subject == name and each.sentence.startswith(name) for each in quality.findings)
     assert "<img" not in render(quality)
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
-    monkeypatch.setenv(TOKEN, "token")
-    with ScriptedServer([]).serving() as server:
-        monkeypatch.setenv(URL, server.url)
-        yield server
 
 
 @pytest.mark.parametrize("kind", [kind for kind in TEXTS if kind != "measures"])
