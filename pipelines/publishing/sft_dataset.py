@@ -138,7 +138,7 @@ class SftDataset(Publication[Trajectory, SftFacts]):
         return {"family": self.recipe.family, "sample_id": row.sample_id, "trajectory_id": row.trajectory_id}
 
     def split_samples(self) -> Iterator[Sample]:
-        """Give splits of all partitions and so of all families: what one family trains on, none validates on."""
+        """Samples of all partitions and so of all families: what one family trains on, none validates on."""
         for key in self.workspace.tables.existing(TableKey(SAMPLES, partition) for partition in self.partitions):
             yield from self.workspace.tables.stream(key, Sample)
 
