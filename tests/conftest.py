@@ -46,13 +46,13 @@ providers._get_local_constants = lambda: (
 typer.testing._get_command = cache(typer.testing._get_command)
 
 
-_read, _lines = OcrReader.read, dict[tuple[OcrReader, tuple[int, int], bytes], list[TextLine]]()
+_read, _lines = OcrReader.read, dict[tuple[OcrReader, tuple[int, int], bytes, bool], list[TextLine]]()
 
 
-def _read_once(reader: OcrReader, image: Image.Image) -> list[TextLine]:
-    key = (reader, image.size, hashlib.sha256(image.convert("RGB").tobytes()).digest())
+def _read_once(reader: OcrReader, image: Image.Image, *, is_line: bool = False) -> list[TextLine]:
+    key = (reader, image.size, hashlib.sha256(image.convert("RGB").tobytes()).digest(), is_line)
     if key not in _lines:
-        _lines[key] = _read(reader, image)
+        _lines[key] = _read(reader, image, is_line=is_line)
     return list(_lines[key])
 
 

@@ -17,7 +17,7 @@ from darkroom.annotation.rounds.tables import ACCEPTED
 from darkroom.assets.builds.child_process import child_build
 from darkroom.assets.builds.jobs import Jobs, MaterializationFailed, ShardRun, open_jobs
 from darkroom.assets.clusters.placement import LOCAL, TRAIN
-from darkroom.assets.clusters.programs import Program
+from darkroom.assets.clusters.programs import Program, shared_imports
 from darkroom.assets.definitions import ANNOTATION, RELEASED, RL, RL_DATASET, SFT
 from darkroom.assets.graph.families import REJECTS, SAMPLES as SAMPLES_KEY, stage_key
 from darkroom.assets.graph.resources import policies
@@ -91,9 +91,10 @@ def build_sft(
                 _train(jobs, chosen)
             elif child and train:
                 child.wait("street_signs")
-                _train_on_street_signs(jobs, "base_model", "evaluation", "sft_checkpoint", evaluated="base")
-                child.wait("rl")  # Dagster takes a checkpoint for stale that is older than the RL dataset
-                _train_on_street_signs(jobs, "grpo_checkpoint", "evaluation", evaluated="grpo")
+                with shared_imports():
+                    _train_on_street_signs(jobs, "base_model", "evaluation", "sft_checkpoint", evaluated="base")
+                    child.wait("rl")  # Dagster takes a checkpoint for stale that is older than the RL dataset
+                    _train_on_street_signs(jobs, "grpo_checkpoint", "evaluation", evaluated="grpo")
 
 
 def families_of(workspace: Workspace, source: str) -> list[Recipe]:

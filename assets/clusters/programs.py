@@ -7,6 +7,7 @@ not yielded: Dagster would raise a cancellation outside the generator.
 
 import json
 import os
+import select
 import shlex
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,6 +31,7 @@ from darkroom.pipelines.processes.process_sessions import signals_handled
 from darkroom.pipelines.processes.supervisor import GRACE_SECONDS, SAFE_PATH, VARIABLE, JobDirectory
 from darkroom.pipelines.storage.settings import EnvironmentSettings, setting
 from darkroom.sandbox.errors import UserError
+from darkroom.train.runs.command_line import ENVIRONMENT
 
 Value = str | int | float | bool | Path | Sequence[str] | None
 PREFIX = "DARKROOM_LAUNCH_"
@@ -36,6 +39,8 @@ MAX_OBSERVATIONS = 100
 """Maximum per run: each is a row in Dagster's event log and a point of its plots."""
 _SECONDS = 0.2
 _STEP = "step"
+_SUPERVISOR = "darkroom.pipelines.processes.supervisor"
+_LIBRARIES = ["torch", "transformers.models.auto.modeling_auto", "trl.trainer.sft_trainer", "trl.trainer.grpo_trainer"]
 _REPLACED = yaml.safe_load(Path(__file__).with_name("replaced_settings.yaml").read_text(encoding="utf-8"))
 """Settings of earlier versions and what replaces them."""
 
@@ -97,6 +102,66 @@ def flag_words(name: str, value: Value) -> list[str]:
     return [flag, str(value)]
 
 
+def _supervised(command: Sequence[str], environment: Mapping[str, str], **files: int | None) -> subprocess.Popen[str]:
+    words = [sys.executable, "-m", _SUPERVISOR, str(os.getpid()), *command]
+    return subprocess.Popen(words, env=environment, text=True, **files)
+
+
+class PreparedProcess:
+    """A process that imports once what all programs of ``train/`` need, and forks them one after another. Begun by the
+    first ``start`` and after a program that was stopped; else as ``subprocess.Popen`` for the program that runs."""
+
+    _host: subprocess.Popen[str]
+    _status: int | None = None
+
+    def start(self, words: Sequence[str], environment: Mapping[str, str]) -> None:
+        """Fork ``python -m WORDS``, with this process's output."""
+        if not hasattr(self, "_host") or self._host.poll() is not None:
+            command = [sys.executable, "-m", _SUPERVISOR, "fork", *_LIBRARIES]
+            settings = {**ENVIRONMENT, **environment}
+            self._host = _supervised(command, settings, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            self.pid, self.terminate, self.kill = self._host.pid, self._host.terminate, self._host.kill
+        outputs = [f"/proc/{os.getpid()}/fd/{descriptor}" for descriptor in (1, 2)]
+        order = {"words": words, "environment": dict(environment), "folder": str(Path.cwd()), "outputs": outputs}
+        print(json.dumps(order), file=self._host.stdin, flush=True)
+        self._status = None
+
+    def poll(self) -> int | None:
+        """The exit status; None while it runs."""
+        answers = self._host.stdout
+        if self._status is None and answers is not None and select.select([answers], [], [], 0)[0]:
+            self._status = int(answers.readline() or 128 + signal.SIGKILL)
+        return self._status
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the process as a whole, which ends with a program that was stopped."""
+        return self._host.wait(timeout)
+
+    def end(self) -> None:
+        if hasattr(self, "_host"):
+            self.terminate()
+            self.wait()
+
+
+_prepared: list[PreparedProcess] = []
+
+
+@contextmanager
+def shared_imports() -> Iterator[None]:
+    """Let programs of ``train/`` within the block share their imports, which take each of them seconds. Nothing is
+    shared where torch is built with a GPU's libraries: what has used one cannot fork."""
+    if not version("torch").endswith("+cpu"):
+        yield
+        return
+    process = PreparedProcess()
+    _prepared.append(process)
+    try:
+        yield
+    finally:
+        _prepared.remove(process)
+        process.end()
+
+
 class ChildProcess:
     """A started program and its job directory. Its output goes to the descriptor ``output``, else to the run's logs."""
 
@@ -109,13 +174,13 @@ class ChildProcess:
         output: int | None = None,
     ) -> None:
         self._job = job
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "darkroom.pipelines.processes.supervisor", str(os.getpid()), *command],
-            env={**os.environ, **SAFE_PATH, VARIABLE: str(job.folder), **(environment or {})},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-        )
+        environment = {**os.environ, **SAFE_PATH, VARIABLE: str(job.folder), **(environment or {})}
+        if _prepared and output is None and command[2].startswith("darkroom.train."):
+            self._process: subprocess.Popen[str] | PreparedProcess = _prepared[-1]
+            _prepared[-1].start(command[2:], environment)
+        else:
+            files = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
+            self._process = _supervised(command, environment, **files)
 
     @property
     def description(self) -> str:

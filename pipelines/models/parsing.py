@@ -49,12 +49,13 @@ def literal(text: str) -> Any:
     return None
 
 
-def literal_boxes(code: str) -> list[Box]:
-    """Every four literal numbers in a tuple or list, or assigned to four names, that could be a box."""
+def literal_boxes(code: str, width: int, height: int) -> list[Box]:
+    """Every four literal numbers in a tuple or list, or assigned to four names, that could be a box, in pixels;
+    fractions are those of an image of ``width`` x ``height``, rounded down as ``int`` does."""
     if (tree := parsed(code)) is None:
         return []
     slices_last = sorted(ast.walk(tree), key=lambda node: isinstance(node, ast.Subscript))
-    boxes = [_box(box_sides(node)) for node in slices_last]
+    boxes = [_box(box_sides(node), (width, height)) for node in slices_last]
     return list(dict.fromkeys(box for box in boxes if box is not None))
 
 
@@ -69,8 +70,10 @@ def box_sides(node: ast.AST) -> Sequence[ast.expr]:
     return ()
 
 
-def _box(nodes: Sequence[ast.expr]) -> Box | None:
+def _box(nodes: Sequence[ast.expr], size: Sequence[int]) -> Box | None:
     values = [value for node in nodes if (value := _number(node)) is not None]
+    if all(0 <= value <= 1 for value in values) and any(type(value) is float for value in values):
+        values = [int(value * side) for value, side in zip(values, (*size, *size), strict=False)]
     with suppress(ValueError):
         return box_from_corners(values) if len(values) == len(nodes) == 4 else None
     return None

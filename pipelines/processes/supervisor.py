@@ -7,6 +7,12 @@ parent has ended (by SIGKILL, too), the command receives SIGTERM, and SIGKILL wi
 ``GRACE_SECONDS``. Sandboxes, which leave the group, end with the program that opened them. The exit status is the
 command's; 128 and the signal's number where a signal ended it.
 
+    python -m darkroom.pipelines.processes.supervisor fork LIBRARY...
+
+imports the libraries once, then forks a program for each line of its standard input (JSON: ``words``, what follows
+``python -m``; ``environment``; ``folder``; ``outputs``, the files of its standard output and error), one after another,
+and answers each with its exit status.
+
 A job directory (``DARKROOM_EXCHANGE``) holds
 
 messages   Dagster Pipes: one JSON object a line, from the program's first process
@@ -15,8 +21,11 @@ error      the error message of a program that failed (``JobDirectory.error`` ha
 
 from __future__ import annotations
 
+import atexit
 import ctypes
+import json
 import os
+import runpy
 import select
 import signal
 import subprocess
@@ -24,7 +33,9 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from pathlib import Path
+from typing import Any, TextIO
 
 VARIABLE = "DARKROOM_EXCHANGE"
 SAFE_PATH = {"PYTHONSAFEPATH": "1"}
@@ -92,5 +103,69 @@ def _first_of(*descriptors: int, seconds: float | None = None) -> int | None:
     return ready[0][0] if ready else None
 
 
+def fork_programs(libraries: Sequence[str]) -> None:
+    """Fork a program for each line, as above. None of them takes the seconds of the imports, nor those of taking apart
+    what was imported. A SIGTERM ends the program that runs, then this process."""
+    atexit.register(_leave)  # before the libraries' own, so that it is called after them
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what a library prints is no answer
+    for library in libraries:
+        import_module(library)
+    while (line := sys.stdin.readline()) and _fork(line, answers):
+        pass
+
+
+def _fork(line: str, answers: TextIO) -> bool:
+    """Answer one line; False once a signal told the program to end."""
+    if (program := os.fork()) == 0:
+        answers.close()
+        _run(json.loads(line))
+    signals: list[int] = []
+
+    def end(number: int, _: object) -> None:
+        signals.append(number)
+        os.kill(program, number)
+
+    signal.signal(signal.SIGTERM, end)
+    status = os.waitstatus_to_exitcode(os.waitpid(program, 0)[1])
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    print(status if status >= 0 else 128 - status, file=answers, flush=True)
+    return not signals
+
+
+def _run(order: dict[str, Any]) -> None:
+    """Run the program as its own ``python -m`` would, in the fork, and end with it."""
+    die_with_parent(signal.SIGKILL)
+    files = (os.devnull, os.O_RDONLY), *((path, os.O_WRONLY | os.O_APPEND) for path in order["outputs"])
+    for standard, (path, flags) in enumerate(files):
+        os.dup2(os.open(path, flags), standard)
+    os.chdir(order["folder"])
+    os.environ.clear()
+    os.environ.update(order["environment"])
+    module, *arguments = order["words"]
+    sys.argv = [module, *arguments]
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as ending:
+        if ending.code:
+            raise
+    _finished.append(module)
+    sys.exit()
+
+
+_finished: list[str] = []
+"""The program that this process was forked for, once it has ended well."""
+
+
+def _leave() -> None:
+    if _finished:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+
 if __name__ == "__main__":
-    sys.exit(supervise(int(sys.argv[1]), sys.argv[2:]))
+    if sys.argv[1] == "fork":
+        fork_programs(sys.argv[2:])
+    else:
+        sys.exit(supervise(int(sys.argv[1]), sys.argv[2:]))

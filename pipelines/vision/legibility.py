@@ -50,14 +50,15 @@ class OcrReader:
         )
         self._lock = Lock()  # the engine keeps the options of the call in progress; checks run in threads
 
-    def read(self, image: Image.Image) -> list[TextLine]:
-        """The lines in an image, from top to bottom; a flat one is enlarged first."""
+    def read(self, image: Image.Image, *, is_line: bool = False) -> list[TextLine]:
+        """The lines in an image, from top to bottom; a flat one is enlarged first. ``is_line``: it is one line and need
+        not be searched for lines, which takes most of the time."""
         if (picture := image.convert("RGB")).height < _MIN_HEIGHT:
             scale = _MIN_HEIGHT / picture.height
             picture = picture.resize((round(picture.width * scale), _MIN_HEIGHT), Image.Resampling.BICUBIC)
         pixels = cv2.cvtColor(np.asarray(picture), cv2.COLOR_RGB2BGR)
         with self._lock:
-            lines_read = self._engine(pixels, use_det=True, use_cls=False, use_rec=True)
+            lines_read = self._engine(pixels, use_det=not is_line, use_cls=False, use_rec=True)
         scored = zip(lines_read.txts or (), lines_read.scores or (), strict=True)
         return [TextLine(str(text), float(score)) for text, score in scored]
 

@@ -303,7 +303,7 @@ def _shown(data: bytes) -> _Shown:
 def outlined(image: _Shown, crops: Sequence[tuple[Image.Image, str]]) -> tuple[Image.Image, int]:
     """A small copy with the regions of ``crops``, each with its code, outlined, whole images apart; their number."""
     plain, marked = _plain(image.pixels), image.small.copy()
-    located = [locate_crop(_plain(crop), plain, literal_boxes(code)) for crop, code in crops]
+    located = [locate_crop(_plain(crop), plain, literal_boxes(code, *plain.size)) for crop, code in crops]
     boxes = [match.box for match in located if match is not None and match.box.area < plain.width * plain.height]
     width, scale = max(4, max(plain.size) // 250), marked.width / plain.width
     for box in boxes:

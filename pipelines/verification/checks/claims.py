@@ -216,7 +216,7 @@ class _Measured:
 
     def _views(self, turn: Round) -> Iterator[View]:
         """Views that a round showed, the last image first."""
-        boxes = tuple(literal_boxes(executed_code(turn)))
+        boxes = tuple(literal_boxes(executed_code(turn), self._image.width, self._image.height))
         for image in reversed(turn.observation.images):
             transform = _transform(self._case.store, image, self._image, boxes, self.start.is_turned)
             levels = visibility_in(image, None, self._case.store).levels

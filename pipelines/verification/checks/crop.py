@@ -27,8 +27,9 @@ def locate_round(case: Case, turn: Round) -> CropLocation | None:
     """The part of the question's image that a round's last image shows; None where it shows none of it."""
     if not turn.observation.images:
         return None
-    boxes = tuple(literal_boxes(executed_code(turn)))
-    return _located(case.store, turn.observation.images[-1], case.trajectory.images[0], boxes)
+    original = case.trajectory.images[0]
+    boxes = tuple(literal_boxes(executed_code(turn), original.width, original.height))
+    return _located(case.store, turn.observation.images[-1], original, boxes)
 
 
 @lru_cache(maxsize=512)
@@ -59,7 +60,7 @@ SLACK_PIXELS = 2
 @check(version=2)
 def crop_contains_target(case: Case) -> CheckResult:
     """The last crop shows the whole of the target's box, and there what the image has; ``score``: the share shown."""
-    location, target = _last_located(case), case.sample.truth.boxes[0].box
+    location, target = last_located(case), case.sample.truth.boxes[0].box
     verdict = containment(location, target)
     if location is None or verdict.flaw is not None:
         return verdict
@@ -69,7 +70,7 @@ def crop_contains_target(case: Case) -> CheckResult:
 @check()
 def crop_is_tight(case: Case) -> CheckResult:
     """The last crop is at most ``MAX_CROP_SHARE`` of the image; ``score`` is its share."""
-    return tightness(_last_located(case), case.trajectory.images[0])
+    return tightness(last_located(case), case.trajectory.images[0])
 
 
 def containment(location: CropLocation | None, target: Box) -> CheckResult:
@@ -94,18 +95,19 @@ def shows_pixels(case: Case, shown: ImageRef, original: ImageRef, crop: Box, tar
     """The failure shows_nothing of an image that shows ``crop`` of the original, but where the target should be,
     something else; None where it is there. A target that is plain in the original cannot be compared."""
     view, around = case.store.open(shown), target.grown(max(4, target.width // 10, target.height // 10))
-    part, (wide, high) = around.intersection(crop), (view.width / crop.width, view.height / crop.height)
-    sides = (
-        (part.x1 - crop.x1) * wide,
-        (part.y1 - crop.y1) * high,
-        (part.x2 - crop.x1) * wide,
-        (part.y2 - crop.y1) * high,
-    )
-    there = view.convert("L").resize(_COPY, Image.Resampling.BOX, box=sides)
+    part = around.intersection(crop)
+    there = view.convert("L").resize(_COPY, Image.Resampling.BOX, box=sides_in_view(view, crop, part))
     wanted = case.store.open(original).convert("L").resize(_COPY, Image.Resampling.BOX, box=part)
     if np.asarray(wanted).std() < PLAIN_LEVELS or likeness(there, wanted) >= MIN_LIKENESS:
         return None
     return failed(Flaw.SHOWS_NOTHING, f"where the target should be, the crop shows something else: {part}", score=0.0)
+
+
+def sides_in_view(view: Image.Image, crop: Box, part: Box) -> tuple[float, float, float, float]:
+    """Sides of ``part``, in pixels of ``view``, which shows ``crop`` of the image."""
+    wide, high = view.width / crop.width, view.height / crop.height
+    left, top = crop.x1, crop.y1
+    return (part.x1 - left) * wide, (part.y1 - top) * high, (part.x2 - left) * wide, (part.y2 - top) * high
 
 
 def shows_whole(crop: Box, target: Box) -> bool:
@@ -121,7 +123,8 @@ def tightness(location: CropLocation | None, image: ImageRef) -> CheckResult:
     return decided(share <= MAX_CROP_SHARE, Flaw.CROP_TOO_LARGE, f"{share:.1%} of the image", score=round(share, 4))
 
 
-def _last_located(case: Case) -> CropLocation | None:
+def last_located(case: Case) -> CropLocation | None:
+    """The part of the question's image that the last image shows; None where it shows none of it."""
     rounds = [turn for turn in case.trajectory.rounds if turn.observation.images]
     return locate_round(case, rounds[-1]) if rounds else None
 

@@ -3,7 +3,7 @@ contrast with a reader of print where one is installed. A judge also says if a d
 
 import ast
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from PIL import Image, ImageOps
 
@@ -22,7 +22,14 @@ from darkroom.pipelines.verification.checks.check import (
     judged,
     passed,
 )
-from darkroom.pipelines.verification.checks.crop import MAX_CROP_SHARE, MIN_LIKENESS, executed_code, shows_whole
+from darkroom.pipelines.verification.checks.crop import (
+    MAX_CROP_SHARE,
+    MIN_LIKENESS,
+    executed_code,
+    last_located,
+    shows_whole,
+    sides_in_view,
+)
 from darkroom.pipelines.verification.checks.hint import tokens
 from darkroom.pipelines.verification.grading.word_lists import Patterns, read_words
 from darkroom.pipelines.verification.judges.judge import Judge, JudgeQuestion
@@ -33,7 +40,7 @@ from darkroom.pipelines.vision.image_transform import (
     measure_transform,
     residual,
 )
-from darkroom.pipelines.vision.legibility import OcrReader, anls, contrast, likeness, ocr_reader, plain
+from darkroom.pipelines.vision.legibility import OcrReader, TextLine, anls, contrast, likeness, ocr_reader, plain
 from darkroom.pipelines.vision.registration import degrees_between, pose_of
 
 MAX_RESIDUAL = 3.0
@@ -180,14 +187,24 @@ def print_can_be_read(case: Case) -> CheckResult:
     engine, boxes, expected = ocr_reader(), case.sample.truth.boxes, plain(spelled_answer(case.sample))
     if engine is None or not boxes or not case.observed or "ocr" not in case.sample.category.casefold():
         return passed("no print is asked for" if engine else "no reader is installed")
-    words = " ".join(line.text for line in engine.read(case.store.open(case.observed[-1])))
+    view, around = case.store.open(case.observed[-1]), boxes[0].box.grown(MARGIN)
+    words, location = "", last_located(case)
+    if location is not None and (part := around.intersection(location.box)).area:  # cheaper: print is mostly one line
+        left, top, right, bottom = map(round, sides_in_view(view, location.box, part))
+        words = _words(engine.read(view.crop((left, top, right, bottom)), is_line=True))
+    if expected not in plain(words):
+        words = _words(engine.read(view))
     if expected in plain(words):
         return passed(f"read {words!r}")
     image = case.sample.images[boxes[0].image]
-    part = case.store.open(image).crop(boxes[0].box.grown(MARGIN).clipped(image.width, image.height))
-    if expected not in plain(" ".join(line.text for line in engine.read(part))):
+    original = case.store.open(image).crop(around.clipped(image.width, image.height))
+    if expected not in plain(_words(engine.read(original))):
         return passed("the reader does not find it in the original either")
     return failed(Flaw.TEXT_MISREAD, f"read {words!r}, expected {expected!r}")
+
+
+def _words(lines: Iterable[TextLine]) -> str:
+    return " ".join(line.text for line in lines)
 
 
 def _legible(engine: OcrReader, part: Image.Image, expected: str) -> tuple[float, float, str]:
@@ -252,8 +269,11 @@ def _change(case: Case) -> ImageTransform | None:
     """Transform that made the last shown image of the first image that it has to do with."""
     if not (rounds := [turn for turn in case.trajectory.rounds if turn.observation.images]):
         return None
-    output, boxes = case.store.open(rounds[-1].observation.images[-1]), literal_boxes(executed_code(rounds[-1]))
-    transforms = (measure_transform(output, case.store.open(image), boxes) for image in case.trajectory.images)
+    output, code = case.store.open(rounds[-1].observation.images[-1]), executed_code(rounds[-1])
+    transforms = (
+        measure_transform(output, case.store.open(image), literal_boxes(code, image.width, image.height))
+        for image in case.trajectory.images
+    )
     return next((transform for transform in transforms if transform is not None), None)
 
 

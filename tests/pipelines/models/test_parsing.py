@@ -56,7 +56,7 @@ def test_what_another_librarys_parser_disturbs_is_parsed_again(monkeypatch: pyte
         return parse(code)
 
     monkeypatch.setattr(ast, "parse", disturbed_parse)
-    assert literal_boxes("box = (1, 2, 30, 40)") == [Box(1, 2, 30, 40)]
+    assert literal_boxes("box = (1, 2, 30, 40)", 640, 480) == [Box(1, 2, 30, 40)]
     assert not disturbed
 
 
@@ -85,15 +85,21 @@ def test_a_strange_escape_is_no_warning() -> None:
     ],
 )
 def test_code_without_a_box_has_none(code):
-    assert literal_boxes(code) == []
+    assert literal_boxes(code, 640, 480) == []
 
 
 def test_code_with_an_odd_escape_warns_nobody():
-    assert literal_boxes("'\\d'; box = (1, 2, 3, 4)") == [Box(1, 2, 3, 4)]
+    assert literal_boxes("'\\d'; box = (1, 2, 3, 4)", 640, 480) == [Box(1, 2, 3, 4)]
 
 
 def test_boxes_come_once_and_negative_ones_too():
-    assert literal_boxes("a = (1, 2, 3, 4); b = [1, 2, 3, 4]; c = (-1, -2, 3, 4)") == [
+    assert literal_boxes("a = (1, 2, 3, 4); b = [1, 2, 3, 4]; c = (-1, -2, 3, 4)", 640, 480) == [
         Box(1, 2, 3, 4),
         Box(-1, -2, 3, 4),
     ]
+
+
+def test_fractions_are_of_the_image():
+    code = "left, top, right, bottom = 0.39, 0.5, 0.43, 1"
+    assert literal_boxes(code, 3200, 1700) == [Box(1248, 850, 1376, 1700)]
+    assert literal_boxes("crop((0, 0, 1, 1))", 640, 480) == [Box(0, 0, 1, 1)]

@@ -33,13 +33,18 @@ def test_a_crop_of_another_image_is_nowhere(make_image, original):
 
 
 def test_code_that_names_another_box_than_it_cropped_is_not_believed(original, crop):
-    found = locate_crop(crop, original, literal_boxes("image.crop((0, 0, 130, 110))"))
+    found = locate_crop(crop, original, literal_boxes("image.crop((0, 0, 130, 110))", *original.size))
     assert found is not None
     assert is_near(found.box, BOX, 2)
 
 
 def test_code_that_names_a_box_does_not_make_another_image_a_crop(make_image, original):
-    assert locate_crop(make_image(9, 640, 480).crop(BOX), original, literal_boxes(f"image.crop({tuple(BOX)})")) is None
+    assert (
+        locate_crop(
+            make_image(9, 640, 480).crop(BOX), original, literal_boxes(f"image.crop({tuple(BOX)})", *original.size)
+        )
+        is None
+    )
 
 
 @pytest.mark.parametrize("shape", ["rotated", "mirrored"])
@@ -68,7 +73,7 @@ def test_a_crop_of_a_few_pixels_is_not_searched(original):
     ],
 )
 def test_a_box_that_the_code_spells_out_is_exact(original, crop, code):
-    found = locate_crop(crop, original, literal_boxes(code))
+    found = locate_crop(crop, original, literal_boxes(code, *original.size))
     assert found is not None
     assert found.box == BOX
     assert found.difference == 0
@@ -76,7 +81,7 @@ def test_a_box_that_the_code_spells_out_is_exact(original, crop, code):
 
 @pytest.mark.parametrize("code", ["image.crop(box)", "image.crop((x, y, x + 130, y + 110))", "not python ("])
 def test_a_computed_box_is_searched_for(original, crop, code):
-    found = locate_crop(crop, original, literal_boxes(code))
+    found = locate_crop(crop, original, literal_boxes(code, *original.size))
     assert found is not None
     assert is_near(found.box, BOX, 2)
 
@@ -85,7 +90,7 @@ def test_a_computed_box_is_searched_for(original, crop, code):
 @pytest.mark.parametrize("code", [f"crop({tuple(BOX)})", ""])
 def test_an_enlarged_crop_is_found(original, crop, scale, code):
     large = crop.resize((crop.width * scale, crop.height * scale), Image.Resampling.LANCZOS)
-    found = locate_crop(large, original, literal_boxes(code))
+    found = locate_crop(large, original, literal_boxes(code, *original.size))
     assert found is not None
     assert is_near(found.box, BOX, 0 if code else 3)
 
@@ -105,7 +110,7 @@ def test_the_whole_image_is_found_as_the_whole_image(original):
 
 @pytest.mark.parametrize("mode", ["L", "RGBA", "P", "1"])
 def test_images_of_any_mode_can_be_compared(original, crop, mode):
-    found = locate_crop(crop.convert(mode), original, literal_boxes(f"crop({tuple(BOX)})"))
+    found = locate_crop(crop.convert(mode), original, literal_boxes(f"crop({tuple(BOX)})", *original.size))
     assert found is None or is_near(found.box, BOX, 2)
 
 

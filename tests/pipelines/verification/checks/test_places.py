@@ -181,13 +181,15 @@ def test_thin_lines_on_white_are_something(make_case) -> None:
 
 
 class _Reader:
-    """Reads what a list says, one image after the other."""
+    """Reads what a list says, one image after the other; the first is the target's line."""
 
     def __init__(self, *texts: str) -> None:
-        self.texts = list(texts)
+        self.texts, self.n_read = list(texts), 0
 
-    def read(self, image: Image.Image) -> list[TextLine]:
+    def read(self, image: Image.Image, *, is_line: bool = False) -> list[TextLine]:
         assert np.asarray(image).size
+        assert is_line == (self.n_read == 0)
+        self.n_read += 1
         return [TextLine(self.texts.pop(0), 0.9)]
 
 
@@ -196,9 +198,10 @@ class _Reader:
     [
         (("STOP",), True),
         (("all STOP here",), True),
-        (("ST0P", "STOP"), False),
-        (("", "STOP"), False),
-        (("ST0P", "ST0P"), True),
+        (("ST", "all STOP here"), True),
+        (("ST0P", "ST0P", "STOP"), False),
+        (("", "", "STOP"), False),
+        (("ST0P", "ST0P", "ST0P"), True),
     ],
 )
 def test_the_print_that_is_asked_for_is_read_where_it_can_be(make_case, monkeypatch, texts, passes) -> None:
