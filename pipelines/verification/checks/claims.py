@@ -70,16 +70,17 @@ def claims_in(text: str) -> Iterator[Claim]:
         of_now = bool(_RE.still.search(plain))
         for kind, pattern in _PATTERNS.items():
             for match in pattern.finditer(plain):
-                if not (_is_denied(plain, match.start()) or _RE.needless.match(plain, match.end())):
+                if not (_is_denied(plain, match.start(), kind) or _RE.needless.match(plain, match.end())):
                     yield Claim(kind, match[0].strip(), of_now)
                     break
 
 
-def _is_denied(sentence: str, end: int) -> bool:
-    """Return whether the clause denies what it says from ``end`` on."""
+def _is_denied(sentence: str, end: int, kind: str) -> bool:
+    """Return whether the clause denies what it says from ``end`` on, or only plans it."""
     return any(
         denial.search(sentence, max((clause.end() for clause in boundary.finditer(sentence, 0, end)), default=0), end)
-        for denial, boundary in ((_RE.denied, _RE.clause), (_RE.nothing, _RE.turn))
+        for denial, boundary in ((_RE.denied, _RE.clause), (_RE.nothing, _RE.turn), (_RE.planned, _RE.turn))
+        if denial is not _RE.planned or kind in ("clear", "lit", "upright")
     )
 
 
