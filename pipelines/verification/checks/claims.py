@@ -41,7 +41,8 @@ _RE = Patterns(_WORDS.pop("patterns"))
 _TURNS: dict[str, tuple[float, float]] = _WORDS.pop("degrees")
 _NUMBERS: dict[str, float] = {word: float(n) for n, word in enumerate(ONES)} | _WORDS.pop("numbers")
 _PATTERNS: dict[str, re.Pattern[str]] = {
-    kind: re.compile("|".join(patterns), re.IGNORECASE | re.VERBOSE) for kind, patterns in _WORDS.items()
+    kind: re.compile(rf"(?!(?<=\w)\w)(?:{'|'.join(patterns)})", re.IGNORECASE | re.VERBOSE)  # none begins within a word
+    for kind, patterns in _WORDS.items()
 }
 _MAX_CHARS = 16_000
 
@@ -173,7 +174,7 @@ def _show(claim: Claim, views: Sequence[View]) -> bool:
     return grown if claim.kind == "enlarge" else grown or view.share <= PART_SHARE
 
 
-@check(version=2)
+@check(version=3)
 def claims_hold(case: Case) -> CheckResult:
     """No thought or comment claims of size, contrast, zoom or turning what the images contradict; ``score``: claims."""
     if not case.trajectory.images:
