@@ -113,6 +113,7 @@ def test_what_is_denied_asked_or_quoted_claims_nothing():
         "I hope it is big enough to read.",
         "Once it is done, the label is well lit.",
         "Making it brighter gives good contrast.",
+        "It is cut and scaled so that the badge fills the view.",
     ],
 )
 def test_what_is_planned_is_not_yet_plain_to_see(text):
