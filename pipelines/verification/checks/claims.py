@@ -40,10 +40,7 @@ _WORDS = read_words(__file__, "claim_words")
 _RE = Patterns(_WORDS.pop("patterns"))
 _TURNS: dict[str, tuple[float, float]] = _WORDS.pop("degrees")
 _NUMBERS: dict[str, float] = {word: float(n) for n, word in enumerate(ONES)} | _WORDS.pop("numbers")
-_PATTERNS: dict[str, re.Pattern[str]] = {
-    kind: re.compile("|".join(patterns), re.IGNORECASE | re.VERBOSE) for kind, patterns in _WORDS.items()
-}
-_MAX_CHARS = 16_000
+_MAX_CHARS, _MAX_CLAUSE = 16_000, 400
 
 
 class Claim(NamedTuple):
@@ -68,18 +65,26 @@ def claims_in(text: str) -> Iterator[Claim]:
         if (plain := " ".join(sentence.split())).endswith("?"):
             continue
         of_now = bool(_RE.still.search(plain))
-        for kind, pattern in _PATTERNS.items():
-            for match in pattern.finditer(plain):
-                if not (_is_denied(plain, match.start()) or _RE.needless.match(plain, match.end())):
+        for kind in _WORDS:
+            for match in _pattern(kind).finditer(plain):
+                if not (_is_denied(plain, match.start(), kind) or _RE.needless.match(plain, match.end())):
                     yield Claim(kind, match[0].strip(), of_now)
                     break
 
 
-def _is_denied(sentence: str, end: int) -> bool:
-    """Return whether the clause denies what it says from ``end`` on."""
+@lru_cache(maxsize=64)
+def _pattern(kind: str) -> re.Pattern[str]:
+    """The words of a kind, none of which begins within a word; compiled when first needed: it takes a while."""
+    return re.compile(rf"(?!(?<=\w)\w)(?:{'|'.join(_WORDS[kind])})", re.IGNORECASE | re.VERBOSE)
+
+
+def _is_denied(sentence: str, end: int, kind: str) -> bool:
+    """Return whether the clause denies what it says from ``end`` on, or only plans it."""
+    start = max(0, end - _MAX_CLAUSE)
     return any(
-        denial.search(sentence, max((clause.end() for clause in boundary.finditer(sentence, 0, end)), default=0), end)
-        for denial, boundary in ((_RE.denied, _RE.clause), (_RE.nothing, _RE.turn))
+        denial.search(sentence, max((at.end() for at in boundary.finditer(sentence, start, end)), default=start), end)
+        for denial, boundary in ((_RE.denied, _RE.clause), (_RE.nothing, _RE.turn), (_RE.planned, _RE.turn))
+        if denial is not _RE.planned or kind in ("clear", "lit", "upright")
     )
 
 
@@ -172,7 +177,7 @@ def _show(claim: Claim, views: Sequence[View]) -> bool:
     return grown if claim.kind == "enlarge" else grown or view.share <= PART_SHARE
 
 
-@check(version=2)
+@check(version=3)
 def claims_hold(case: Case) -> CheckResult:
     """No thought or comment claims of size, contrast, zoom or turning what the images contradict; ``score``: claims."""
     if not case.trajectory.images:

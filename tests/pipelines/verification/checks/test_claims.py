@@ -99,10 +99,69 @@ def test_what_is_denied_asked_or_quoted_claims_nothing():
         "It cannot be read clearly.",
         "The picture is not turned over.",
         "The contrast is not low.",
-        "The orientation is not right.",
+        "I would not call the orientation right.",
         "So that I can clearly see the badge.",
     ):
         assert kinds(text) == set(), text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "With more pixels each letter should be clearly visible.",
+        "In the next view the number will be easy to read.",
+        "I hope it is big enough to read.",
+        "Once it is done, the label is well lit.",
+        "Making it brighter gives good contrast.",
+        "It is cut and scaled so that the badge fills the view.",
+    ],
+)
+def test_what_is_planned_is_not_yet_plain_to_see(text):
+    assert kinds(text).isdisjoint({"clear", "lit", "upright"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The sky is very dark, a storm must be coming.",
+        "White fills the frame and the letters are gone.",
+        "The tower leans slightly to the right.",
+        "The lines rise slightly after 2000.",
+        "The scale factor is 5, so the area grows by 25.",
+        "Sales rose by a factor of two.",
+        "The mirror above the sofa hangs crooked.",
+        "I leave a margin of about 15 pixels around it.",
+        "The digits are arranged vertically.",
+        "I turn to the table below.",
+        "The crop has to decide.",
+        "The correct orientation is unknown.",
+        "It is hard to tell the twins apart.",
+        "The picture has strong contrast.",
+    ],
+)
+def test_words_of_scenes_and_charts_claim_nothing_of_the_view(text):
+    assert kinds(text) <= {"lit"}
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Whatever it says is crammed into a handful of pixels.", "too_small"),
+        ("From across the street no letter can be recognised without zooming in.", "too_small"),
+        ("The numerals are tall and bold.", "clear"),
+        ("A closer view would be a waste of time.", "clear"),
+        ("The lettering sinks into the gloom.", "too_faint"),
+        ("The exposure is spot on.", "lit"),
+        ("Its top and bottom have been swapped.", "upside_down"),
+        ("The receipt deviates by a few degrees.", "slightly_turned"),
+        ("There is nothing to straighten.", "upright"),
+        ("The orientation is not right.", "turned"),
+        ("A fivefold blow-up shows a crown.", "times"),
+        ("I have four cut-outs to compare.", "views"),
+    ],
+)
+def test_classes_of_words_join_in_ways_that_no_list_has(text, kind):
+    assert kind in kinds(text)
 
 
 def test_two_claims_of_a_sentence_are_two(cropped):
@@ -139,13 +198,14 @@ def test_claims_of_factors_counts_and_turns_that_were_not_looked_at_are_refused(
     [
         ("a", 42, 48, (42, 1)),
         ("b", 42, 48, (42, 0)),
-        ("c", 42, 48, (41, 2)),
+        ("c", 42, 48, (41, 1)),
         ("h", 60, 60, (59, 0)),
-        ("j", 58, 60, (38, 0)),
+        ("i", 780, 804, (774, 0)),
+        ("j", 58, 60, (54, 0)),
     ],
 )
 def test_claims_in_other_voices_are_told_apart_as_the_page_says(name, n_false, n_true, refused):
-    """All but ``j`` were looked at."""
+    """All were looked at; docs/claims.md has what was found before."""
     recall, alarms = measure(held_out=None, name=f"claims_voices_{name}")
     assert (recall.of, alarms.of) == (n_false, n_true)
     assert (recall.n, alarms.n) == refused
