@@ -181,7 +181,7 @@ def _read(
     return decided(gain >= MIN_GAIN, Flaw.NO_LEGIBILITY_GAIN, detail, score=gain)
 
 
-@check()
+@check(version=2)
 def print_can_be_read(case: Case) -> CheckResult:
     """A reader (extra ``ocr``) finds the answer in the last image, if it is print that it finds in the first."""
     engine, boxes, expected = ocr_reader(), case.sample.truth.boxes, plain(spelled_answer(case.sample))

@@ -202,6 +202,7 @@ def test_claims_of_factors_counts_and_turns_that_were_not_looked_at_are_refused(
         ("h", 60, 60, (59, 0)),
         ("i", 780, 804, (774, 0)),
         ("j", 58, 60, (54, 0)),
+        ("k", 70, 70, (60, 1)),
     ],
 )
 def test_claims_in_other_voices_are_told_apart_as_the_page_says(name, n_false, n_true, refused):
