@@ -36,7 +36,7 @@ from darkroom.train.runs.command_line import ENVIRONMENT
 Value = str | int | float | bool | Path | Sequence[str] | None
 PREFIX = "DARKROOM_LAUNCH_"
 MAX_OBSERVATIONS = 100
-"""Maximum per run: each is a row in Dagster's event log and a point of its plots."""
+"""Maximum per run: each is two rows in Dagster's event log and a point of its plots."""
 _SECONDS = 0.2
 _STEP = "step"
 _SUPERVISOR = "darkroom.pipelines.processes.supervisor"
@@ -303,23 +303,23 @@ class MessageFile(dg.PipesMessageReader):
 
 
 class StepLog:
-    """Log each step that a program reports once, as a line and as an observation."""
+    """Log the steps that a program reports, each as a line and as an observation."""
 
     def __init__(self, context: dg.AssetExecutionContext) -> None:
         self._context, self._n_logged = context, 0
 
     def update(self, session: dg.PipesSession) -> None:
-        """Log a line for every new step, and observations of at most ``MAX_OBSERVATIONS`` and of every evaluation."""
+        """Log at most ``MAX_OBSERVATIONS`` of a run's steps, and every evaluation."""
         messages = session.get_custom_messages()[self._n_logged :]
         self._n_logged += len(messages)
         for message in filter(lambda message: message.get("kind") == _STEP, messages):
             step, line, values = message["step"], message["said"], message["metrics"]
-            self._context.log.info(line)
             if (show := progress_sink.get()) is not None:
                 show(line, 0.0)  # it says itself what is left of the program
             if _is_observed(step, message["n_steps"]) or any(name.startswith("eval_") for name in values):
                 metrics = {name: dg.MetadataValue.float(float(value)) for name, value in values.items()}
                 metadata = {"step": dg.MetadataValue.int(step), **metrics}
+                self._context.log.info(line)
                 self._context.log_event(dg.AssetObservation(self._context.asset_key, metadata=metadata))
 
 

@@ -1,9 +1,9 @@
 """Measure on pixels how one image was made from another: turned, cut out, enlarged, its contrast changed. Tried in this
-order: the whole image in one of the eight positions of a rectangle; a part of it (``crop_localization.py``) in one of
-four; and, for other angles, local features that both images share (``registration.py``)."""
+order: the whole image in one of the eight positions of a rectangle; an upright part (``crop_localization.py``); local
+features that both images share (``registration.py``), at any angle; and a part in one of the other three positions."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import compress
@@ -103,9 +103,10 @@ def measure_transform(
     ``is_tilted``: features are compared first, which is quicker where a turn by any angle is expected."""
     if whole := _whole(output, original):
         return whole
-    if is_tilted:
-        return _by_features(output, original) or _part(output, original, boxes)
-    return _part(output, original, boxes) or _by_features(output, original)
+    upright, *turned = _TURNS
+    part = None if is_tilted else _part(output, original, boxes, [upright])
+    angles = _TURNS if is_tilted else turned
+    return part or _by_features(output, original) or _part(output, original, boxes, angles)
 
 
 def trimmed(image: Image.Image) -> Image.Image:
@@ -149,8 +150,10 @@ def _levelled(image: Image.Image) -> NDArray[np.float64]:
     return cast(NDArray[np.float64], (ranks - ranks.mean()) / (ranks.std() or 1.0))
 
 
-def _part(output: Image.Image, original: Image.Image, boxes: Sequence[Box]) -> ImageTransform | None:
-    for angle in _TURNS:
+def _part(
+    output: Image.Image, original: Image.Image, boxes: Sequence[Box], angles: Iterable[int]
+) -> ImageTransform | None:
+    for angle in angles:
         upright = _turned_back(output, angle)
         if (location := locate_crop(upright, original, boxes)) is not None:
             return _changed(upright, original, location.box, angle)
