@@ -134,7 +134,9 @@ def _inputs(settings: EvaluationSettings, evaluated: EvaluatedPolicy, question_s
     from darkroom.pipelines.storage.stage_runs import code_digest
 
     here = Path(__file__).parent
-    ours = [path for path in (here / "evaluation").rglob("*") if path.suffix in (".py", ".toml", ".jinja", ".css")]
+    ours = [
+        path for path in (here / "evaluation").rglob("*") if path.suffix in (".py", ".toml", ".yaml", ".jinja", ".css")
+    ]
     code = digest_files([*ours, here / "models" / "local_policy.py", here / "examples" / "encoding.py"], here)
     questions = [[part.name, [question.sample.sample_id for question in part.questions]] for part in question_sets]
     who = evaluated.policy.identity.as_json()

@@ -145,7 +145,11 @@ def report_record(
     identity = evaluated.policy.identity
     protocols = sorted({evaluated.protocol_of(scored.question).name for scored in findings.rollouts})
     modes = sorted({scored.task.mode for scored in findings.rollouts})
-    origins = [{"name": part.name, "n": len(part.questions), "left_out": dict(part.left_out)} for part in question_sets]
+    origins = [
+        {"name": part.name, "n": len(part.questions), "left_out": dict(part.left_out)}
+        | ({"scoring": part.scoring} if part.scoring else {})
+        for part in question_sets
+    ]
     errors = Counter(str(scored.rollout.error.reason) for scored in findings.failed if scored.rollout.error)
     return {
         "program": "evaluate",

@@ -24,7 +24,7 @@ from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.verification.grading import grader_of
 from darkroom.sandbox.errors import raised_as
-from darkroom.train.evaluation.benchmarks import BenchmarkConfig, Scoring, opened
+from darkroom.train.evaluation.benchmarks import BenchmarkConfig, OfficialRule, Scoring, opened
 from darkroom.train.evaluation.settings import EvaluationSettings
 from darkroom.train.examples.encoding import sample_of
 from darkroom.train.runs import TrainError
@@ -33,8 +33,8 @@ from darkroom.train.runs.options import require_dataset
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A sample with its scoring rule. ``grader`` None: the first rule that can parse the answer. ``variants`` names the
-    question that this is a version of; ``figures`` the benchmark's own. SFT rows set ``protocol`` and ``mode``."""
+    """A sample with its scoring rule. ``grader`` None: the first rule that can parse the answer; ``official`` precedes it.
+    ``variants`` names the question that this is a version of; ``figures`` the benchmark's own. SFT rows set ``protocol`` and ``mode``."""
 
     benchmark: str
     sample: Sample
@@ -46,6 +46,7 @@ class Question:
     figures: str = ""
     protocol: str = ""
     mode: str = ""
+    official: tuple[OfficialRule, ...] = ()
 
     @property
     def group(self) -> str:
@@ -61,18 +62,21 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class QuestionSet:
-    """The questions of one dataset, benchmark or source; ``left_out`` counts rejected rows by reason."""
+    """The questions of one dataset, benchmark or source; ``left_out`` counts rejected rows by reason. ``scoring`` says
+    by whose rules a benchmark is scored."""
 
     name: str
     questions: tuple[Question, ...]
     left_out: Mapping[str, int] = field(default_factory=dict)
+    scoring: str = ""
 
 
 def questions_of(settings: EvaluationSettings, workspace: Workspace) -> list[QuestionSet]:
     """Read the questions that ``settings`` name: of datasets, benchmarks and sources. Raises ``UserError``."""
-    store, limit = workspace.images, settings.limit
+    store, limit, strict = workspace.images, settings.limit, settings.strict
     question_sets = [of_dataset(folder, store, split=settings.split, limit=limit) for folder in settings.datasets]
-    question_sets += [of_benchmark(name, opened(name, path), store, limit=limit) for name, path in settings.benchmarks]
+    benchmarks = [(name, opened(name, path)) for name, path in settings.benchmarks]
+    question_sets += [of_benchmark(*named, store, limit=limit, strict=strict) for named in benchmarks]
     catalog = Catalog(workspace.sources)
     question_sets += [of_source(catalog.open(name), store, limit=limit) for name in settings.sources]
     return _distinct(question_sets)
@@ -91,12 +95,17 @@ def _distinct(question_sets: Sequence[QuestionSet]) -> list[QuestionSet]:
     return distinct
 
 
-def of_benchmark(name: str, config: BenchmarkConfig, store: ImageStore, *, limit: int | None = None) -> QuestionSet:
-    """Ingest the first ``limit`` rows of a benchmark. Raises ``TrainError``."""
+def of_benchmark(
+    name: str, config: BenchmarkConfig, store: ImageStore, *, limit: int | None = None, strict: bool = False
+) -> QuestionSet:
+    """Ingest the first ``limit`` rows of a benchmark, scored as its own code does unless ``strict``. Raises
+    ``TrainError``."""
     with raised_as(lambda error: TrainError(f"benchmark {name!r}: {error}"), SourceError):
         ingested = ingest_shard(open_source(name, config), 0, store, n_rows=limit)
-    questions = tuple(_of_benchmark(sample, config) for sample in ingested.samples)
-    return QuestionSet(name, questions, Counter(str(reject.reason) for reject in ingested.rejects))
+    rules = () if strict else config.official
+    questions = tuple(replace(_of_benchmark(sample, config), official=rules) for sample in ingested.samples)
+    scoring = f"official ({config.official_code})" if rules else "strict" if strict else "strict (no official rules)"
+    return QuestionSet(name, questions, Counter(str(reject.reason) for reject in ingested.rejects), scoring)
 
 
 def of_source(source: Source, store: ImageStore, *, limit: int | None = None) -> QuestionSet:

@@ -146,7 +146,7 @@ SCORINGS: dict[Scoring, Scorer] = {
     "relaxed": lambda answer, accepted, sample: max(relaxed(answer, text) for text in accepted),
     "relative": lambda answer, accepted, sample: mean_relative_accuracy(answer, sample.answer),
     "close": lambda answer, accepted, sample: close(answer, sample.answer),
-    "rounded": lambda answer, accepted, sample: rounded(answer, sample.answer, _precision(sample)),
+    "rounded": lambda answer, accepted, sample: rounded(answer, sample.answer, precision_of(sample)),
     "contains": lambda answer, accepted, sample: contains(answer, accepted),
     "contains_unspaced": lambda answer, accepted, sample: contains(answer, accepted, spaces=False),
     "letters": lambda answer, accepted, sample: letters(answer, sample.answer),
@@ -177,6 +177,6 @@ def _integers(text: str) -> list[int]:
     return [int(digits) for digits in _INTEGER.findall(text)]
 
 
-def _precision(sample: Sample) -> int | None:
+def precision_of(sample: Sample) -> int | None:
     precision = details_of(sample).get("precision")
     return int(precision) if isinstance(precision, int | float) and 0 <= precision <= MAX_PRECISION else None

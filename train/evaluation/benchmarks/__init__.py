@@ -3,16 +3,17 @@
     opened("hr_bench_4k", Path("downloads/hr_bench_4k.parquet"))
     opened("mine", Path("mine.yaml"))         # a file of your own, with the same fields
 
-A benchmark is not a source: it is never offered for training (``darkroom sources list`` does not list it).
+A set's own scoring is data, too: ``official`` (``train/evaluation/official.py``), from the code named beside it. A benchmark is not a source: it is never offered for training (``darkroom sources list`` does not list it).
 """
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
 import yaml
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from darkroom.pipelines.sources.source_config import SourceConfig
 from darkroom.pipelines.storage.user_files import config_errors
@@ -33,6 +34,24 @@ NEEDED: Mapping[OwnFigures, tuple[str, ...]] = {
 """The columns of ``columns.details`` that figures are computed from; the others take the category."""
 
 
+TextComparison = Literal["same", "contains", "open", "option", "nearest", "content", "letter", "wrong"]
+NumberComparison = Literal["integer", "rounded", "value", "close", "pi", "relaxed", "scaled", "relative"]
+Comparison = Literal[TextComparison, NumberComparison, "numbers", "overlap", "run"]
+
+
+class OfficialRule(BaseModel, extra="forbid", frozen=True):
+    """A step of a set's own scoring: it removes ``drop`` from an answer and compares what ``find`` finds in it."""
+
+    of: str = ""
+    """The rows it is for, by category or ``answer_type``, or ``choices``; empty: all."""
+    gold: re.Pattern[str] = re.compile("")
+    """What their right answers contain."""
+    drop: re.Pattern[str] | None = None
+    find: re.Pattern[str] | None = None
+    lower: bool = False
+    compare: Comparison = "same"
+
+
 class BenchmarkConfig(SourceConfig, frozen=True):
     """One benchmark file."""
 
@@ -49,6 +68,12 @@ class BenchmarkConfig(SourceConfig, frozen=True):
     ``columns.details``. Only such groups count as independent, and ``circular`` is the share right in all versions."""
     figures: OwnFigures | None = None
     """Figures of its own, from several rows or by part (``train/evaluation/results.py``)."""
+    official: tuple[OfficialRule, ...] = ()
+    """The set's own scoring; without rules, and under ``--strict``, the fields above decide."""
+    official_code: str = ""
+    """Its repository and file, for people."""
+    differs: str = ""
+    """What that code scores otherwise than ``--strict`` and, after "not here:", than ``official``, for people."""
     papers: tuple[str, ...] = ()
     """The papers whose tables have it, for people."""
     unchecked: str = ""
