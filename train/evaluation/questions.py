@@ -33,8 +33,8 @@ from darkroom.train.runs.options import require_dataset
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A sample with its scoring rule. ``grader`` None: the first rule that can parse the answer; ``official`` precedes it.
-    ``variants`` names the question that this is a version of; ``figures`` the benchmark's own. SFT rows set ``protocol`` and ``mode``."""
+    """A sample with its scoring rule: ``official`` before all; ``grader`` None: the first that can parse the answer.
+    ``variants`` names the question that this is a version of; SFT rows set ``protocol`` and ``mode``."""
 
     benchmark: str
     sample: Sample
@@ -44,9 +44,9 @@ class Question:
     cycle: str = ""
     variants: str = ""
     figures: str = ""
+    official: tuple[OfficialRule, ...] = ()
     protocol: str = ""
     mode: str = ""
-    official: tuple[OfficialRule, ...] = ()
 
     @property
     def group(self) -> str:
@@ -62,21 +62,20 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class QuestionSet:
-    """The questions of one dataset, benchmark or source; ``left_out`` counts rejected rows by reason. ``scoring`` says
-    by whose rules a benchmark is scored."""
+    """The questions of one dataset, benchmark or source; ``left_out`` counts rejected rows by reason."""
 
     name: str
     questions: tuple[Question, ...]
     left_out: Mapping[str, int] = field(default_factory=dict)
-    scoring: str = ""
 
 
 def questions_of(settings: EvaluationSettings, workspace: Workspace) -> list[QuestionSet]:
     """Read the questions that ``settings`` name: of datasets, benchmarks and sources. Raises ``UserError``."""
-    store, limit, strict = workspace.images, settings.limit, settings.strict
+    store, limit = workspace.images, settings.limit
     question_sets = [of_dataset(folder, store, split=settings.split, limit=limit) for folder in settings.datasets]
-    benchmarks = [(name, opened(name, path)) for name, path in settings.benchmarks]
-    question_sets += [of_benchmark(*named, store, limit=limit, strict=strict) for named in benchmarks]
+    ours = {"official": ()} if settings.strict else {}
+    configs = [(name, opened(name, path).model_copy(update=ours)) for name, path in settings.benchmarks]
+    question_sets += [of_benchmark(name, config, store, limit=limit) for name, config in configs]
     catalog = Catalog(workspace.sources)
     question_sets += [of_source(catalog.open(name), store, limit=limit) for name in settings.sources]
     return _distinct(question_sets)
@@ -95,17 +94,12 @@ def _distinct(question_sets: Sequence[QuestionSet]) -> list[QuestionSet]:
     return distinct
 
 
-def of_benchmark(
-    name: str, config: BenchmarkConfig, store: ImageStore, *, limit: int | None = None, strict: bool = False
-) -> QuestionSet:
-    """Ingest the first ``limit`` rows of a benchmark, scored as its own code does unless ``strict``. Raises
-    ``TrainError``."""
+def of_benchmark(name: str, config: BenchmarkConfig, store: ImageStore, *, limit: int | None = None) -> QuestionSet:
+    """Ingest the first ``limit`` rows of a benchmark. Raises ``TrainError``."""
     with raised_as(lambda error: TrainError(f"benchmark {name!r}: {error}"), SourceError):
         ingested = ingest_shard(open_source(name, config), 0, store, n_rows=limit)
-    rules = () if strict else config.official
-    questions = tuple(replace(_of_benchmark(sample, config), official=rules) for sample in ingested.samples)
-    scoring = f"official ({config.official_code})" if rules else "strict" if strict else "strict (no official rules)"
-    return QuestionSet(name, questions, Counter(str(reject.reason) for reject in ingested.rejects), scoring)
+    questions = tuple(_of_benchmark(sample, config) for sample in ingested.samples)
+    return QuestionSet(name, questions, Counter(str(reject.reason) for reject in ingested.rejects))
 
 
 def of_source(source: Source, store: ImageStore, *, limit: int | None = None) -> QuestionSet:
@@ -154,7 +148,9 @@ def _of_benchmark(sample: Sample, config: BenchmarkConfig) -> Question:
         listed = [] if accepted is None else [accepted]
     right = tuple(map(str, listed)) or (sample.answer,)
     cycle, variants = ("" if value is None else str(value) for value in (cycle, variants))
-    return Question(sample.source, sample, grader, scoring, right, cycle, variants, config.figures or "")
+    return Question(
+        sample.source, sample, grader, scoring, right, cycle, variants, config.figures or "", config.official
+    )
 
 
 def _grader(sample: Sample) -> Grader | None:

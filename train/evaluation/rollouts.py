@@ -26,9 +26,8 @@ from darkroom.pipelines.vision.frames import sampled_frames
 from darkroom.pipelines.vision.visibility import QWEN2_5_VL, QWEN3_VL, VisionModel
 from darkroom.sandbox.errors import raised_as
 from darkroom.train.evaluation.observed_images import ObservedImage
-from darkroom.train.evaluation.official import official
 from darkroom.train.evaluation.questions import Question
-from darkroom.train.evaluation.scorings import MAX_CHARS, SCORINGS, Scorer
+from darkroom.train.evaluation.scorings import MAX_CHARS, SCORINGS, Scorer, official
 from darkroom.train.evaluation.settings import EvaluationSettings
 from darkroom.train.rl.judging.judge_config import JudgeSettings, NamedJudge
 from darkroom.train.rl.judging.judges import answer_share
@@ -71,7 +70,7 @@ def _scored(scorer: Scorer, rollout: Rollout, question: Question) -> Score | Non
     if value is None:
         return None
     right = value > 0 if question.scoring == "anls" else value == 1
-    how = "official" if question.official else question.scoring
+    how = "official" if question.official else question.scoring.replace("anls", "ANLS")
     return Score(right, value, f"{answer[:120]!r}: {how} {value:.3f} of {len(question.accepted)} accepted")
 
 

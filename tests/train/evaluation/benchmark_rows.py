@@ -65,8 +65,8 @@ _MATHVISTA = {
     "question_type": "free_form",
     "answer_type": "float",
     "metadata": {"task": "figure question answering", "source": "x"},
-    "query": "Hint: Please answer the question requiring a floating-point number with one decimal place and provide the "
-    "final value, e.g., 1.2, 1.3, 1.4, at the end.\nQuestion: How long is the bar? (Unit: cm)",
+    "query": "Hint: Please answer the question requiring a floating-point number with one decimal place and provide "
+    "the final value, e.g., 1.2, 1.3, 1.4, at the end.\nQuestion: How long is the bar? (Unit: cm)",
 }
 _CHOSEN = {"question": "Which?", "question_type": "multi_choice", "answer_type": "text", "precision": None}
 _CHOSEN["query"] = (
@@ -192,8 +192,8 @@ ROWS: dict[str, list[dict[str, Any]]] = {
         {
             **_MATHVISTA,
             "pid": "2",
-            "query": "Hint: Please answer the question requiring an integer answer and provide the final value, e.g., 1, 2, "
-            "3, at the end.\nQuestion: How many?",
+            "query": "Hint: Please answer the question requiring an integer answer and provide the final value, e.g., "
+            "1, 2, 3, at the end.\nQuestion: How many?",
             "precision": None,
             "answer": "7",
             "answer_type": "integer",
@@ -203,8 +203,8 @@ ROWS: dict[str, list[dict[str, Any]]] = {
         {
             **_MATHVISTA,
             "pid": "5",
-            "query": "Hint: Please answer the question requiring a Python list as an answer and provide the final list, "
-            "e.g., [1, 2, 3], [1.2, 1.3, 1.4], at the end.\nQuestion: Between which years?",
+            "query": "Hint: Please answer the question requiring a Python list as an answer and provide the final "
+            "list, e.g., [1, 2, 3], [1.2, 1.3, 1.4], at the end.\nQuestion: Between which years?",
             "precision": None,
             "answer": "[2007, 2008]",
             "answer_type": "list",

@@ -3,7 +3,7 @@
     opened("hr_bench_4k", Path("downloads/hr_bench_4k.parquet"))
     opened("mine", Path("mine.yaml"))         # a file of your own, with the same fields
 
-A set's own scoring is data, too: ``official`` (``train/evaluation/official.py``), from the code named beside it. A benchmark is not a source: it is never offered for training (``darkroom sources list`` does not list it).
+A benchmark is not a source: it is never offered for training (``darkroom sources list`` does not list it).
 """
 
 import re
@@ -25,6 +25,10 @@ TextScoring = Literal["anls", "braced", "contains", "contains_unspaced", "letter
 Scoring = Literal["grader", TextScoring, NumberScoring, "judged", "share"]
 """``grader``: by the rule that fits the answer (``pipelines/verification/grading``). ``judged``: by a judge, right or
 wrong. ``share``: by a judge, how much of the answer is right. The others: ``train/evaluation/scorings.py``."""
+_Texts = Literal["same", "within", "anagram", "option", "closest", "in_prompt", "text", "wrong"]
+Comparison = Literal[
+    _Texts, "integer", "precision", "hundredths", "pi", "scaled", "thresholds", TextScoring, NumberScoring
+]
 
 OwnFigures = Literal["category_heads", "category_mean", "category_parts", "hallusionbench", "vsi_bench", "wemath"]
 NEEDED: Mapping[OwnFigures, tuple[str, ...]] = {
@@ -34,20 +38,14 @@ NEEDED: Mapping[OwnFigures, tuple[str, ...]] = {
 """The columns of ``columns.details`` that figures are computed from; the others take the category."""
 
 
-TextComparison = Literal["same", "contains", "open", "option", "nearest", "content", "letter", "wrong"]
-NumberComparison = Literal["integer", "rounded", "value", "close", "pi", "relaxed", "scaled", "relative"]
-Comparison = Literal[TextComparison, NumberComparison, "numbers", "overlap", "run"]
-
-
 class OfficialRule(BaseModel, extra="forbid", frozen=True):
-    """A step of a set's own scoring: it removes ``drop`` from an answer and compares what ``find`` finds in it."""
+    """A step of a set's own scoring, for rows ``of`` a category, an ``answer_type`` or ``choices`` whose right answer
+    has ``gold`` in it: ``drop`` is removed from an answer, and what ``find`` finds is compared."""
 
     of: str = ""
-    """The rows it is for, by category or ``answer_type``, or ``choices``; empty: all."""
     gold: re.Pattern[str] = re.compile("")
-    """What their right answers contain."""
-    drop: re.Pattern[str] | None = None
-    find: re.Pattern[str] | None = None
+    drop: re.Pattern[str] = re.compile(r"\A\Z")
+    find: re.Pattern[str] = re.compile(r"(?s).*")
     lower: bool = False
     compare: Comparison = "same"
 
@@ -71,13 +69,11 @@ class BenchmarkConfig(SourceConfig, frozen=True):
     official: tuple[OfficialRule, ...] = ()
     """The set's own scoring; without rules, and under ``--strict``, the fields above decide."""
     official_code: str = ""
-    """Its repository and file, for people."""
     differs: str = ""
-    """What that code scores otherwise than ``--strict`` and, after "not here:", than ``official``, for people."""
     papers: tuple[str, ...] = ()
-    """The papers whose tables have it, for people."""
     unchecked: str = ""
-    """Facts that could not be verified without the hub, for people."""
+    """For people: the repository and file of that scoring; what it scores otherwise and, after "not here", what no rule
+    has; the papers whose tables have the set; facts that could not be verified without the hub."""
 
 
 @cache
@@ -101,9 +97,8 @@ def opened(name: str, path: Path) -> BenchmarkConfig:
     if path.is_file() and path.suffix == ".parquet" and config.kind == "huggingface":
         return config.model_copy(update={**where, "kind": "parquet", "files": (), "config": None, "split": "train"})
     kinds = {"jsonl": "a folder", "tsv": "a TSV file or a folder of them"}
-    kind = kinds.get(config.kind, "a folder or a parquet file")
-    mend = f"On a machine with a network: {download(config)}"
-    raise TrainError(f"{name} is {kind}, downloaded; there is none at {path}. {mend}")
+    missing = f"{name} is {kinds.get(config.kind, 'a folder or a parquet file')}, downloaded; there is none at {path}"
+    raise TrainError(f"{missing}. On a machine with a network: {download(config)}")
 
 
 def download(config: BenchmarkConfig) -> str:
