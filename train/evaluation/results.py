@@ -4,9 +4,8 @@ Faithfulness (CodeV, §3 and appendix 8): a rollout is faithful when any crop of
 with only the question and the image, or the truth's boxes. CodeV's "crop" may be the whole image, which always does:
 each figure is repeated for parts of at most ``whole_share`` of the image (``parts_only``).
 
-A benchmark may report figures of its own, over rows that belong together or parts of its categories; with k rollouts a
-question each is the mean over the k runs. ``category_heads``: by what stands before the ``/`` of the category
-(MME-RealWorld: Perception, Reasoning); ``category_parts``: by each part (MM-Vet: ``ocr_math`` counts for both).
+A benchmark may report figures of its own; with k rollouts a question each is the mean over k runs. ``category_heads``:
+by what precedes the category's ``/`` (MME-RealWorld); ``category_parts``: by each part (MM-Vet: ``ocr_math`` is two).
 """
 
 import asyncio

@@ -50,7 +50,8 @@ async def score(rollout: Rollout, question: Question, judge: Policy | None = Non
     Raises ``RowError`` (policy_failed) when the judge gives no vote."""
     if rollout.error is not None:
         return Score(False, 0.0, str(rollout.error))
-    scorer = partial(official, rules=question.official) if question.official else SCORINGS.get(question.scoring)
+    scorer: Scorer | None = partial(official, rules=question.official) if question.official else None
+    scorer = scorer or SCORINGS.get(question.scoring)
     if scorer and (own := await asyncio.to_thread(_scored, scorer, rollout, question)):
         return own
     if question.scoring == "share" and judge is not None:

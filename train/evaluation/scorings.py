@@ -22,7 +22,7 @@ from darkroom.pipelines.verification.grading.answer_text import bare
 from darkroom.pipelines.verification.grading.choices import chosen_letter
 from darkroom.pipelines.verification.grading.numeric import as_number, read_quantity
 from darkroom.pipelines.verification.grading.text_match import similarity
-from darkroom.train.evaluation.benchmarks import Comparison, OfficialRule, Scoring
+from darkroom.train.evaluation.benchmarks import OfficialRule, Scoring
 
 ANLS_THRESHOLD = 0.5
 """Less alike than this counts nothing (Biten et al. 2019, eq. 1; InfographicVQA §5)."""
@@ -186,8 +186,8 @@ def _in_prompt(part: str, gold: str, options: Mapping[str, str], sample: Sample)
     return _closest(part, {letter: letter for letter in _LETTERS}) == gold
 
 
-_COMPARISONS: dict[Comparison, Callable[[str, str, Mapping[str, str], Sample], float | None]] = {
-    **{name: lambda part, gold, _, sample, by=by: by(part, (gold,), sample) for name, by in SCORINGS.items()},
+_COMPARISONS: dict[str, Callable[[str, str, Mapping[str, str], Sample], float | None]] = {
+    **{str(name): lambda part, gold, _, sample, by=by: by(part, (gold,), sample) for name, by in SCORINGS.items()},
     "same": lambda part, gold, *_: part == gold,
     "within": lambda part, gold, *_: gold in part,
     "anagram": lambda part, gold, *_: sorted(part) == sorted(gold),

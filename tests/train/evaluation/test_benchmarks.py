@@ -3,6 +3,8 @@
 import asyncio
 import base64
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -112,6 +114,19 @@ def assert_scored(question, answer, expected):
     scored = asyncio.run(score(Rollout((), "", answer, Usage(), None), question))
     assert scored.value == pytest.approx(expected), (question.benchmark, question.sample.answer, answer, scored.detail)
     assert scored.right is (expected == 1)
+
+
+def test_the_page_counts_the_answers_that_strict_scores_otherwise(tmp_path, image, film):
+    n = lower = higher = 0
+    for name, rows in OFFICIAL.items():
+        (tmp_path / name).mkdir()
+        for question, answers in zip(read(name, tmp_path / name, image, film), rows, strict=True):
+            for answer, expected in answers:
+                rollout = Rollout((), "", answer, Usage(), None)
+                value = asyncio.run(score(rollout, replace(question, official=()))).value
+                n, lower, higher = n + 1, lower + (value < expected - 1e-9), higher + (value > expected + 1e-9)
+    page = " ".join((Path(__file__).parents[3] / "docs" / "benchmarks.md").read_text().split())
+    assert f"Of {n} answers scored by hand from that code, `--strict` scores {lower} lower, {higher} higher." in page
 
 
 def test_every_set_names_its_code_and_how_it_scores_otherwise():
