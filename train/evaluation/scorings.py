@@ -69,8 +69,7 @@ def mean_relative_accuracy(answer: str, expected: str) -> float:
 def close(answer: str, expected: str) -> float | None:
     """Numbers at most 0.001 apart (DynaMath); None where ``expected`` is no number."""
     expected_number, number = _value(expected), _value(answer)
-    is_close = number is not None and expected_number is not None and abs(number - expected_number) <= CLOSE
-    return None if expected_number is None else float(is_close)
+    return None if expected_number is None else float(number is not None and abs(number - expected_number) <= CLOSE)
 
 
 def rounded(answer: str, expected: str, precision: int | None) -> float | None:
@@ -162,9 +161,10 @@ def official(answer: str, accepted: Sequence[str], sample: Sample, *, rules: Seq
     for rule in rules:
         text = rule.drop.sub("", answer).strip()
         part = rule.find.search(text.lower() if rule.lower else text)
-        if part and rule.of in kinds and rule.gold.search(golds[0]):
+        right = [gold.lower() if rule.lower else gold for gold in golds if rule.gold.search(gold)]
+        if part and rule.of in kinds and right:
             found, value = ",".join(part.groups() or [part[0]]), 0.0
-            for gold in [gold.lower() for gold in golds] if rule.lower else golds:
+            for gold in right:
                 with suppress(ValueError, TypeError, ArithmeticError):  # no number: not by this rule
                     value = max(value, float(_COMPARISONS[rule.compare](found, gold, options, sample) or 0))
             if value or rule.compare == "wrong":

@@ -39,8 +39,8 @@ NEEDED: Mapping[OwnFigures, tuple[str, ...]] = {
 
 
 class OfficialRule(BaseModel, extra="forbid", frozen=True):
-    """A step of a set's own scoring, for rows ``of`` a category, an ``answer_type`` or ``choices`` whose right answer
-    has ``gold`` in it: ``drop`` is removed from an answer, and what ``find`` finds is compared."""
+    """A step of a set's own scoring, for rows ``of`` a category, an ``answer_type`` or ``choices``, and right answers
+    with ``gold`` in them: ``drop`` is removed from an answer, and what ``find`` finds is compared."""
 
     of: str = ""
     gold: re.Pattern[str] = re.compile("")
