@@ -19,7 +19,7 @@ column stops the evaluation and lists the existing ones.
 
 **`--official`** (the default) scores as the set's own code does, quirks included, by rules in its file; the marked
 answer stands for what a set's model extracts. Of 244 answers scored by hand from that code, `--strict` scores 34 lower,
-44 higher. The report names the sets so scored.
+44 higher. The report names these sets.
 
 **`--strict`**: choices by choice; `grader`: the rule that fits the answer ([graders](graders.md)); `judged`: a judge
 (`--judge-url`; without one the same words), comparable only with the same judge; `share`: a judge in tenths; `anls`:
