@@ -107,6 +107,7 @@ def metadata(evaluation: EvaluationReport) -> dict[str, Any]:
     charts = [embedded(path.read_bytes(), path.stem) for path in sorted(evaluation.folder.glob("*.png"))]
     values = {
         "accuracy": (right["mean"], "float"),
+        "official": (", ".join(evaluation.made["official"]) or "none", "text"),
         "accuracy_95": (f"{right['low']:.1%} – {right['high']:.1%}", "text"),
         "questions": (everything["accuracy"]["n_questions"], "int"),
         "rollouts": (everything["accuracy"]["n_rollouts"], "int"),
@@ -134,7 +135,7 @@ def _inputs(settings: EvaluationSettings, evaluated: EvaluatedPolicy, question_s
     from darkroom.pipelines.storage.stage_runs import code_digest
 
     here = Path(__file__).parent
-    ours = [path for path in (here / "evaluation").rglob("*") if path.suffix in (".py", ".toml", ".jinja", ".css")]
+    ours = [path for path in (here / "evaluation").rglob("*.*") if path.suffix != ".pyc"]
     code = digest_files([*ours, here / "models" / "local_policy.py", here / "examples" / "encoding.py"], here)
     questions = [[part.name, [question.sample.sample_id for question in part.questions]] for part in question_sets]
     who = evaluated.policy.identity.as_json()

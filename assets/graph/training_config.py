@@ -108,6 +108,7 @@ class EvaluationConfig(LaunchpadSettings):
     split: str = _option(EvaluationSettings, "split", "validation")
     benchmarks: dict[str, str] = Field(default={})
     """Benchmarks by name with their downloads, as in vstar_bench: /data/vstar_bench."""
+    strict: bool = _option(EvaluationSettings, "strict", False)
     limit: int | None = _option(EvaluationSettings, "limit")
     rollouts: int = _option(EvaluationSettings, "rollouts", 1)
     temperature: float = _option(EvaluationSettings, "temperature", 0.0)

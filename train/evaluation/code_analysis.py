@@ -1,16 +1,14 @@
 """The syntax tree of a round's code: the kinds of tools in it, and the boxes that it crops.
 
-The kinds (``tools_of``) are those of PyVision-RL's figures 21, 23 and 25 as far as rules can separate them. A round may
-be of several kinds. ``no_op`` only shows an image unchanged: that paper excludes such code from its figure 21 and finds
-a large portion of it (figure 25, appendix D.3), so it is a kind of its own here. Code that does not parse is ``other``.
+The kinds (``tools_of``) are those of PyVision-RL's figures 21, 23 and 25 as far as rules separate them; a round may be
+of several. ``no_op`` only shows an image unchanged (figure 25, appendix D.3); code that does not parse is ``other``.
 
 Boxes are computed from literals: ``left = 100`` above, ``image.crop((left, …))`` below.
 
     crop_boxes("w, h = image.size\\nc = image.crop((w // 2, 0, w, h // 2))", 640, 480)     # [Box(320, 0, 640, 240)]
 
-Evaluated are names assigned a number (the last assignment counts, whatever the branch), arithmetic on numbers, and
-the size of the question's image; a box with anything else in it is skipped. Boxes only say where to search first:
-pixels decide (``observed_images.py``).
+Names assigned a number (the last counts, whatever the branch), arithmetic and the image's size are evaluated; a box
+with anything else is skipped. Boxes only say where to search first: pixels decide (``observed_images.py``).
 """
 
 import ast

@@ -4,11 +4,8 @@ A control replays the rollout's own turns from the ledger up to its first image.
 replaced by others of the same size, and the model continues from there. A model that looks changes its answer; one
 that does not only decorates it with tools. Published faithfulness figures lack this control.
 
-- ``blank``: a grey image.
-- ``other_region``: another part of the same image, as far from the crop as possible.
-- ``other_sample``: an image from a rollout on another question.
-- ``other_draw``: the same images, with later turns sampled again: the noise to compare the others with; skipped at
-  temperature 0.
+``other_region`` is a part of the same image as far from the crop as possible, ``other_sample`` an image of a rollout on
+another question. ``other_draw`` keeps the images and samples later turns again: the noise to compare with.
 """
 
 import asyncio

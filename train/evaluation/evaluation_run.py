@@ -1,9 +1,7 @@
 """One evaluation run: rollouts, scores, image regions, judge verdicts and controls, all recorded on the ledger.
 
-With several processes (``torchrun``, ``accelerate launch``) each rolls out its share of the questions. The shares meet
-on the ledger. The first process then does the whole evaluation, in which the rollouts of the others cost nothing: the
-report is that of one process. Each process loads the whole model, on a GPU of its own; a model that is larger than a
-GPU is served (vLLM with several GPUs) and evaluated with ``--url``.
+With several processes (``torchrun``, ``accelerate launch``) each rolls out its share of the questions for the ledger.
+The first then does the whole evaluation, in which the others' rollouts cost nothing.
 """
 
 import asyncio
@@ -160,6 +158,7 @@ def report_record(
             "rollouts": settings.rollouts,
         },
         "asked": origins,
+        "official": [part.name for part in question_sets if any(question.official for question in part.questions)],
         "unasked": {reason: n // settings.rollouts for reason, n in Counter(findings.unasked).items()},
         "n_failed": len(findings.failed),
         "failures": dict(errors),

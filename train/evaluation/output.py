@@ -1,11 +1,8 @@
 """The output folder of an evaluation, written whole.
 
-report.json       every figure (``results.py``), policy, questions, digests of all inputs
-report.md, .html  the same as text and page, with charts
-gallery.html      rollouts to look at, with their images
-rollouts.parquet  every rollout, one row each (``SCHEMA``)
-rollouts.csv      the same for spreadsheets (``COLUMNS``), on request; of a complete evaluation from its parquet file
-*.png             the charts
+report.json, .md, .html  every figure (``results.py``), policy, questions, digests of all inputs; with charts (*.png)
+gallery.html             rollouts to look at, with their images
+rollouts.parquet, .csv   every rollout, one row each (``SCHEMA``); on request for spreadsheets (``COLUMNS``)
 """
 
 import csv

@@ -24,7 +24,7 @@ from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.verification.grading import grader_of
 from darkroom.sandbox.errors import raised_as
-from darkroom.train.evaluation.benchmarks import BenchmarkConfig, Scoring, opened
+from darkroom.train.evaluation.benchmarks import BenchmarkConfig, OfficialRule, Scoring, opened
 from darkroom.train.evaluation.settings import EvaluationSettings
 from darkroom.train.examples.encoding import sample_of
 from darkroom.train.runs import TrainError
@@ -33,8 +33,8 @@ from darkroom.train.runs.options import require_dataset
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A sample with its scoring rule. ``grader`` None: the first rule that can parse the answer. ``variants`` names the
-    question that this is a version of; ``figures`` the benchmark's own. SFT rows set ``protocol`` and ``mode``."""
+    """A sample with its scoring rule: ``official`` before all; ``grader`` None: the first that can parse the answer.
+    ``variants`` names the question that this is a version of; SFT rows set ``protocol`` and ``mode``."""
 
     benchmark: str
     sample: Sample
@@ -44,6 +44,7 @@ class Question:
     cycle: str = ""
     variants: str = ""
     figures: str = ""
+    official: tuple[OfficialRule, ...] = ()
     protocol: str = ""
     mode: str = ""
 
@@ -72,7 +73,9 @@ def questions_of(settings: EvaluationSettings, workspace: Workspace) -> list[Que
     """Read the questions that ``settings`` name: of datasets, benchmarks and sources. Raises ``UserError``."""
     store, limit = workspace.images, settings.limit
     question_sets = [of_dataset(folder, store, split=settings.split, limit=limit) for folder in settings.datasets]
-    question_sets += [of_benchmark(name, opened(name, path), store, limit=limit) for name, path in settings.benchmarks]
+    ours = {"official": ()} if settings.strict else {}
+    configs = [(name, opened(name, path).model_copy(update=ours)) for name, path in settings.benchmarks]
+    question_sets += [of_benchmark(name, config, store, limit=limit) for name, config in configs]
     catalog = Catalog(workspace.sources)
     question_sets += [of_source(catalog.open(name), store, limit=limit) for name in settings.sources]
     return _distinct(question_sets)
@@ -145,7 +148,9 @@ def _of_benchmark(sample: Sample, config: BenchmarkConfig) -> Question:
         listed = [] if accepted is None else [accepted]
     right = tuple(map(str, listed)) or (sample.answer,)
     cycle, variants = ("" if value is None else str(value) for value in (cycle, variants))
-    return Question(sample.source, sample, grader, scoring, right, cycle, variants, config.figures or "")
+    return Question(
+        sample.source, sample, grader, scoring, right, cycle, variants, config.figures or "", config.official
+    )
 
 
 def _grader(sample: Sample) -> Grader | None:

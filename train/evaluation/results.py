@@ -1,24 +1,11 @@
 """The figures of an evaluation, as ``report.json``, tables and charts have them; faithfulness among them.
 
-Faithfulness (CodeV, §3 and appendix 8): a rollout is faithful when any crop of it shows the target. CodeV divides in
-two ways: its text (§3, §5.3, appendix 8) and figure 2 by the rollouts with a right answer (``given_correct``), line 13
-of its algorithm 1 and its table 5 by all rollouts (``over_all``). Both are reported under these names.
+Faithfulness (CodeV, §3 and appendix 8): a rollout is faithful when any crop of it shows the target, as a judge decides
+with only the question and the image, or the truth's boxes. CodeV's "crop" may be the whole image, which always does:
+each figure is repeated for parts of at most ``whole_share`` of the image (``parts_only``).
 
-The decision comes from a judge with only the question and the image, or from the truth's boxes where there are any.
-CodeV's "crop" may be the whole image, which always shows the target; as a control each figure is repeated for parts of
-at most ``whole_share`` of the image (``parts_only``).
-
-A benchmark may report figures of its own besides accuracy, over rows that belong together or over parts of its
-categories; with k rollouts a question each is the mean over the k runs.
-
-| name | figures |
-| --- | --- |
-| hallusionbench | aAcc, fAcc (figures with all questions right), qAcc (questions right on all figures), their mean |
-| wemath | IK, IG, CM, RM of its problems, strict and loose, and the score CM + IG / 2 |
-| vsi_bench | mean over eight tasks; the three levels of relative direction are one |
-| category_mean | mean over categories, whatever their sizes |
-| category_heads | score by what stands before the ``/`` of the category (MME-RealWorld: Perception, Reasoning) |
-| category_parts | score by each part of the category (MM-Vet's capabilities: ``ocr_math`` counts for both) |
+A benchmark may report figures of its own; with k rollouts a question each is the mean over k runs. ``category_heads``:
+by what precedes the category's ``/`` (MME-RealWorld); ``category_parts``: by each part (MM-Vet: ``ocr_math`` is two).
 """
 
 import asyncio

@@ -4,7 +4,7 @@ rule, by a judge for free text, or as the benchmark counts. Turns and executions
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from darkroom.pipelines.vision.visibility import QWEN2_5_VL, QWEN3_VL, VisionMod
 from darkroom.sandbox.errors import raised_as
 from darkroom.train.evaluation.observed_images import ObservedImage
 from darkroom.train.evaluation.questions import Question
-from darkroom.train.evaluation.scorings import MAX_CHARS, SCORINGS, Scorer
+from darkroom.train.evaluation.scorings import MAX_CHARS, SCORINGS, Scorer, official
 from darkroom.train.evaluation.settings import EvaluationSettings
 from darkroom.train.rl.judging.judge_config import JudgeSettings, NamedJudge
 from darkroom.train.rl.judging.judges import answer_share
@@ -50,7 +50,8 @@ async def score(rollout: Rollout, question: Question, judge: Policy | None = Non
     Raises ``RowError`` (policy_failed) when the judge gives no vote."""
     if rollout.error is not None:
         return Score(False, 0.0, str(rollout.error))
-    scorer = SCORINGS.get(question.scoring)
+    scorer: Scorer | None = partial(official, rules=question.official) if question.official else None
+    scorer = scorer or SCORINGS.get(question.scoring)
     if scorer and (own := await asyncio.to_thread(_scored, scorer, rollout, question)):
         return own
     if question.scoring == "share" and judge is not None:
@@ -64,13 +65,13 @@ async def score(rollout: Rollout, question: Question, judge: Policy | None = Non
 
 
 def _scored(scorer: Scorer, rollout: Rollout, question: Question) -> Score | None:
-    """Score by the benchmark's own rule; None where that leaves the question to the grader."""
+    """Score by the benchmark's rule; None where that leaves the question to the grader."""
     answer = rollout.answer
     value = scorer(answer, question.accepted, question.sample) if len(answer) <= MAX_CHARS else 0.0
     if value is None:
         return None
     right = value > 0 if question.scoring == "anls" else value == 1
-    how = "ANLS" if question.scoring == "anls" else question.scoring
+    how = "official" if question.official else question.scoring.replace("anls", "ANLS")
     return Score(right, value, f"{answer[:120]!r}: {how} {value:.3f} of {len(question.accepted)} accepted")
 
 

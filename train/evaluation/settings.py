@@ -80,6 +80,8 @@ class EvaluationSettings(PolicySettings):
     benchmarks: Annotated[tuple[tuple[str, Path], ...], Flag("benchmark", repeated=True)] = ()
     """NAME=PATH: a bundled benchmark (docs/benchmarks.md) and its download; or a name of yours and a YAML file. May be
     repeated."""
+    strict: Annotated[bool, Flag(declaration="--strict/--official")] = False
+    """Score benchmarks by rules of our own, or as their authors' code does (the default; docs/benchmarks.md)."""
     sources: Annotated[tuple[str, ...], Flag("source", repeated=True)] = ()
     """A source of the catalog, like `demo`. May be repeated."""
     limit: int | None = Field(default=None, ge=1)

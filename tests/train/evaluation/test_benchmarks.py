@@ -3,6 +3,8 @@
 import asyncio
 import base64
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +17,9 @@ from darkroom.pipelines.storage.images import ImageStore
 from darkroom.train.evaluation.benchmarks import bundled, download, opened
 from darkroom.train.evaluation.questions import of_benchmark
 from darkroom.train.evaluation.rollouts import score
-from tests.train.evaluation.benchmark_rows import ANSWERS, FILES, IMAGE, ROWS, TEXT_IMAGES
+from darkroom.train.evaluation.scorings import MAX_CHARS
+from darkroom.train.runs import TrainError
+from tests.train.evaluation.benchmark_rows import ANSWERS, FILES, IMAGE, OFFICIAL, ROWS, TEXT_IMAGES
 from tests.train.evaluation.test_questions import png
 
 pytestmark = pytest.mark.usefixtures("offline")
@@ -88,16 +92,57 @@ def test_the_papers_sets_are_all_there():
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_a_benchmark_is_read_and_scored(name, tmp_path, image, film):
+def test_a_benchmark_is_read_and_strictly_scored(name, tmp_path, image, film):
     path = written(name, tmp_path / "download", image, film)
-    questions = of_benchmark(name, opened(name, path), ImageStore(tmp_path / "images"))
+    strict = opened(name, path).model_copy(update={"official": ()})
+    questions = of_benchmark(name, strict, ImageStore(tmp_path / "images"))
     assert not questions.left_out
     assert len(questions.questions) == len(ROWS[name])
     for question, answers in zip(questions.questions, ANSWERS[name], strict=True):
         for answer, expected in answers:
-            scored = asyncio.run(score(Rollout((), "", answer, Usage(), None), question))
-            assert scored.value == pytest.approx(expected), (name, question.sample.answer, answer, scored.detail)
-            assert scored.right is (expected == 1)
+            assert_scored(question, answer, expected)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_benchmark_is_scored_as_its_own_code_does(name, tmp_path, image, film):
+    for question, answers in zip(read(name, tmp_path, image, film), OFFICIAL.get(name, ANSWERS[name]), strict=True):
+        for answer, expected in answers:
+            assert_scored(question, answer, expected)
+
+
+def assert_scored(question, answer, expected):
+    scored = asyncio.run(score(Rollout((), "", answer, Usage(), None), question))
+    assert scored.value == pytest.approx(expected), (question.benchmark, question.sample.answer, answer, scored.detail)
+    assert scored.right is (expected == 1)
+
+
+def test_the_page_counts_the_answers_that_strict_scores_otherwise(tmp_path, image, film):
+    n = lower = higher = 0
+    for name, rows in OFFICIAL.items():
+        (tmp_path / name).mkdir()
+        for question, answers in zip(read(name, tmp_path / name, image, film), rows, strict=True):
+            for answer, expected in answers:
+                rollout = Rollout((), "", answer, Usage(), None)
+                value = asyncio.run(score(rollout, replace(question, official=()))).value
+                n, lower, higher = n + 1, lower + (value < expected - 1e-9), higher + (value > expected + 1e-9)
+    page = " ".join((Path(__file__).parents[3] / "docs" / "benchmarks.md").read_text().split())
+    assert f"Of {n} answers scored by hand from that code, `--strict` scores {lower} lower, {higher} higher." in page
+
+
+def test_every_set_names_its_code_and_how_it_scores_otherwise():
+    configs = bundled()
+    assert {name for name, config in configs.items() if config.official} == OFFICIAL.keys()
+    assert all(config.official_code and config.differs for config in configs.values() if config.official)
+    assert all(config.differs for config in configs.values())
+
+
+@pytest.mark.parametrize("name", OFFICIAL)
+def test_an_endless_answer_has_an_official_score(name, tmp_path, image, film):
+    answers = ["A ", "{", "1 ", "row", "1,", ". ", "(a", "answer ", "=", "9", "\\boxed{", "e"]
+    longest = [(text * MAX_CHARS)[:MAX_CHARS] for text in answers]
+    for question in read(name, tmp_path, image, film):
+        for answer in longest:
+            assert 0 <= asyncio.run(score(Rollout((), "", answer, Usage(), None), question)).value <= 1
 
 
 def read(name, tmp_path, image, film=b""):
@@ -125,7 +170,7 @@ def test_instructions_are_no_part_of_a_question(tmp_path, image):
 
 
 def test_the_versions_of_a_problem_are_one_group(tmp_path, image):
-    first, second = read("dynamath", tmp_path, image)
+    first, second, _ = read("dynamath", tmp_path, image)
     assert first.sample.sample_id != second.sample.sample_id
     assert first.group == second.group
 
@@ -133,3 +178,21 @@ def test_the_versions_of_a_problem_are_one_group(tmp_path, image):
 def test_what_to_download_says_how_and_what_to_unpack():
     assert download(bundled()["mmvet_hard"]).startswith("wget https://")
     assert download(bundled()["tir_bench"]).endswith("--local-dir FOLDER; unzip data.zip in it")
+
+
+def test_a_rule_of_ones_own_is_a_pattern_and_a_comparison(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("kind: jsonl\npath: x\nofficial: [{find: '[A-Z'}]\n")
+    with pytest.raises(TrainError, match=r"mine.yaml: official.0.find: .*regular expression"):
+        opened("mine", path)
+    path.write_text("kind: jsonl\npath: x\nofficial: [{compare: bleu}]\n")
+    with pytest.raises(TrainError, match=r"mine.yaml: official.0.compare: Input should be 'same'"):
+        opened("mine", path)
+
+
+def test_mathvista_asks_with_unit_and_precision_and_lists_its_choices_once(tmp_path, image):
+    length, *_, chosen, _, _ = (question.sample for question in read("mathvista", tmp_path, image))
+    assert "one decimal place" in length.question
+    assert length.question.endswith("How long is the bar? (Unit: cm)")
+    assert chosen.question.endswith("Question: Which?")
+    assert chosen.choices == ("A. 145°", "B. 135°")

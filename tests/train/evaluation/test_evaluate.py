@@ -10,6 +10,7 @@ import time
 import pyarrow.parquet as pq
 import pytest
 import sqlalchemy as sa
+from PIL import ImageDraw
 from typer.testing import CliRunner
 
 from darkroom.pipelines.command_line.errors import program_of
@@ -23,6 +24,7 @@ from darkroom.train.sft import finetune
 from tests.object_store import object_store_server
 from tests.pipelines.publishing.shipping import write_held_out
 from tests.train.conftest import sign
+from tests.train.evaluation.conftest import COLOURS, TARGET, desert
 
 pytestmark = [
     pytest.mark.e2e,
@@ -188,6 +190,36 @@ def test_the_oracle_is_right_and_faithful(prompts, tmp_path):
         "other_region": 0.0,
         "other_sample": 0.0,
     }
+
+
+@pytest.fixture
+def own_set(tmp_path):
+    """A benchmark whose own code, as its rules have it, counts no answer."""
+    image = desert()
+    ImageDraw.Draw(image).rectangle(TARGET, fill=COLOURS["red"])
+    image.save(tmp_path / "1.png")
+    row = {"image": "1.png", "question": "Which colour?", "answer": "red", "box": [*TARGET]}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row))
+    path = tmp_path / "own.yaml"
+    columns = "{boxes: box, box_frame: corners}"
+    rows = f"kind: jsonl\npath: {tmp_path}\nquestions: rows.jsonl\ncolumns: {columns}\n"
+    path.write_text(f"{rows}official: [{{compare: wrong}}]\n")
+    return path
+
+
+def test_another_scoring_is_another_evaluation(own_set, tmp_path):
+    asked = {"oracle": "crop", "benchmarks": (("own", own_set),), "home": tmp_path / "home", "shown": 0}
+    settings = EvaluationSettings(output=tmp_path / "report", **asked)
+    official, strict = evaluate(settings), evaluate(replace(settings, strict=True))
+    right = [made.made["results"]["all"]["accuracy"]["right"]["mean"] for made in (official, strict)]
+    assert (right, strict.reused) == ([0.0, 1.0], False)
+    assert [made.made["official"] for made in (official, strict)] == [["own"], []]
+    assert [made.made["settings"]["strict"] for made in (official, strict)] == [False, True]
+    assert metadata(official)["official"]["raw_value"] == "own"
+    assert "Scoring: our own rules (--strict)" in (tmp_path / "report" / "report.md").read_text()
+    assert evaluate(replace(settings, strict=True)).reused
+    assert not evaluate(settings).reused
+    assert "Scoring: as their authors' code does (own)" in (tmp_path / "report" / "report.md").read_text()
 
 
 def test_what_an_oracle_cannot_be_asked_is_counted(held_out, tmp_path):

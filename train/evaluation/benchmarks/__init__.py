@@ -6,13 +6,14 @@
 A benchmark is not a source: it is never offered for training (``darkroom sources list`` does not list it).
 """
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
 import yaml
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from darkroom.pipelines.sources.source_config import SourceConfig
 from darkroom.pipelines.storage.user_files import config_errors
@@ -24,6 +25,10 @@ TextScoring = Literal["anls", "braced", "contains", "contains_unspaced", "letter
 Scoring = Literal["grader", TextScoring, NumberScoring, "judged", "share"]
 """``grader``: by the rule that fits the answer (``pipelines/verification/grading``). ``judged``: by a judge, right or
 wrong. ``share``: by a judge, how much of the answer is right. The others: ``train/evaluation/scorings.py``."""
+_Texts = Literal["same", "within", "anagram", "option", "closest", "in_prompt", "text", "wrong"]
+Comparison = Literal[
+    _Texts, "integer", "precision", "hundredths", "pi", "scaled", "thresholds", TextScoring, NumberScoring
+]
 
 OwnFigures = Literal["category_heads", "category_mean", "category_parts", "hallusionbench", "vsi_bench", "wemath"]
 NEEDED: Mapping[OwnFigures, tuple[str, ...]] = {
@@ -31,6 +36,18 @@ NEEDED: Mapping[OwnFigures, tuple[str, ...]] = {
     "wemath": ("ID", "key"),
 }
 """The columns of ``columns.details`` that figures are computed from; the others take the category."""
+
+
+class OfficialRule(BaseModel, extra="forbid", frozen=True):
+    """A step of a set's own scoring, for rows ``of`` a category, an ``answer_type`` or ``choices``, and right answers
+    with ``gold`` in them: ``drop`` is removed from an answer, and what ``find`` finds is compared."""
+
+    of: str = ""
+    gold: re.Pattern[str] = re.compile("")
+    drop: re.Pattern[str] = re.compile(r"\A\Z")
+    find: re.Pattern[str] = re.compile(r"(?s).*")
+    lower: bool = False
+    compare: Comparison = "same"
 
 
 class BenchmarkConfig(SourceConfig, frozen=True):
@@ -49,10 +66,14 @@ class BenchmarkConfig(SourceConfig, frozen=True):
     ``columns.details``. Only such groups count as independent, and ``circular`` is the share right in all versions."""
     figures: OwnFigures | None = None
     """Figures of its own, from several rows or by part (``train/evaluation/results.py``)."""
+    official: tuple[OfficialRule, ...] = ()
+    """The set's own scoring; without rules, and under ``--strict``, the fields above decide."""
+    official_code: str = ""
+    differs: str = ""
     papers: tuple[str, ...] = ()
-    """The papers whose tables have it, for people."""
     unchecked: str = ""
-    """Facts that could not be verified without the hub, for people."""
+    """For people: the repository and file of that scoring; what it scores otherwise and, after "not here", what no rule
+    has; the papers whose tables have the set; facts that could not be verified without the hub."""
 
 
 @cache
@@ -76,9 +97,8 @@ def opened(name: str, path: Path) -> BenchmarkConfig:
     if path.is_file() and path.suffix == ".parquet" and config.kind == "huggingface":
         return config.model_copy(update={**where, "kind": "parquet", "files": (), "config": None, "split": "train"})
     kinds = {"jsonl": "a folder", "tsv": "a TSV file or a folder of them"}
-    kind = kinds.get(config.kind, "a folder or a parquet file")
-    mend = f"On a machine with a network: {download(config)}"
-    raise TrainError(f"{name} is {kind}, downloaded; there is none at {path}. {mend}")
+    missing = f"{name} is {kinds.get(config.kind, 'a folder or a parquet file')}, downloaded; there is none at {path}"
+    raise TrainError(f"{missing}. On a machine with a network: {download(config)}")
 
 
 def download(config: BenchmarkConfig) -> str:
