@@ -102,45 +102,39 @@ def flag_words(name: str, value: Value) -> list[str]:
     return [flag, str(value)]
 
 
-def _supervised(command: Sequence[str], environment: Mapping[str, str], **files: int | None) -> subprocess.Popen[str]:
+def _supervised(
+    command: Sequence[str], environment: Mapping[str, str], stdin: int, stdout: int | None, stderr: int | None = None
+) -> subprocess.Popen[str]:
     words = [sys.executable, "-m", _SUPERVISOR, str(os.getpid()), *command]
-    return subprocess.Popen(words, env=environment, text=True, **files)
+    return subprocess.Popen(words, env=environment, stdin=stdin, stdout=stdout, stderr=stderr, text=True)
 
 
 class PreparedProcess:
-    """A process that imports once what all programs of ``train/`` need, and forks them one after another. Begun by the
-    first ``start`` and after a program that was stopped; else as ``subprocess.Popen`` for the program that runs."""
+    """A process that imports once what all programs of ``train/`` need, and forks them one after another; as
+    ``subprocess.Popen`` for the program of the last ``start``. It ends with a program that is stopped."""
 
-    _host: subprocess.Popen[str]
-    _status: int | None = None
+    def __init__(self) -> None:
+        command = [sys.executable, "-m", _SUPERVISOR, "fork", *_LIBRARIES]
+        environment = {**ENVIRONMENT, **os.environ, **SAFE_PATH}
+        self.host = _supervised(command, environment, subprocess.PIPE, subprocess.PIPE)
+        self.pid, self.wait = self.host.pid, self.host.wait
+        self.terminate, self.kill = self.host.terminate, self.host.kill
+        self._status: int | None = None
 
-    def start(self, words: Sequence[str], environment: Mapping[str, str]) -> None:
+    def start(self, words: Sequence[str], environment: Mapping[str, str]) -> Self:
         """Fork ``python -m WORDS``, with this process's output."""
-        if not hasattr(self, "_host") or self._host.poll() is not None:
-            command = [sys.executable, "-m", _SUPERVISOR, "fork", *_LIBRARIES]
-            settings = {**ENVIRONMENT, **environment}
-            self._host = _supervised(command, settings, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-            self.pid, self.terminate, self.kill = self._host.pid, self._host.terminate, self._host.kill
         outputs = [f"/proc/{os.getpid()}/fd/{descriptor}" for descriptor in (1, 2)]
         order = {"words": words, "environment": dict(environment), "folder": str(Path.cwd()), "outputs": outputs}
-        print(json.dumps(order), file=self._host.stdin, flush=True)
+        print(json.dumps(order), file=self.host.stdin, flush=True)
         self._status = None
+        return self
 
     def poll(self) -> int | None:
         """The exit status; None while it runs."""
-        answers = self._host.stdout
+        answers = self.host.stdout
         if self._status is None and answers is not None and select.select([answers], [], [], 0)[0]:
             self._status = int(answers.readline() or 128 + signal.SIGKILL)
         return self._status
-
-    def wait(self, timeout: float | None = None) -> int:
-        """Wait for the process as a whole, which ends with a program that was stopped."""
-        return self._host.wait(timeout)
-
-    def end(self) -> None:
-        if hasattr(self, "_host"):
-            self.terminate()
-            self.wait()
 
 
 _prepared: list[PreparedProcess] = []
@@ -159,7 +153,8 @@ def shared_imports() -> Iterator[None]:
         yield
     finally:
         _prepared.remove(process)
-        process.end()
+        with process.host:
+            process.terminate()
 
 
 class ChildProcess:
@@ -175,12 +170,12 @@ class ChildProcess:
     ) -> None:
         self._job = job
         environment = {**os.environ, **SAFE_PATH, VARIABLE: str(job.folder), **(environment or {})}
-        if _prepared and output is None and command[2].startswith("darkroom.train."):
-            self._process: subprocess.Popen[str] | PreparedProcess = _prepared[-1]
-            _prepared[-1].start(command[2:], environment)
+        self._process: subprocess.Popen[str] | PreparedProcess
+        is_of_train = output is None and command[2].startswith("darkroom.train.")
+        if is_of_train and _prepared and _prepared[-1].host.poll() is None:
+            self._process = _prepared[-1].start(command[2:], environment)
         else:
-            files = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
-            self._process = _supervised(command, environment, **files)
+            self._process = _supervised(command, environment, subprocess.DEVNULL, output, output)
 
     @property
     def description(self) -> str:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -186,8 +187,12 @@ def _in_prompt(part: str, gold: str, options: Mapping[str, str], sample: Sample)
     return _closest(part, {letter: letter for letter in _LETTERS}) == gold
 
 
+def _as_ours(scorer: Scorer, part: str, gold: str, _: Mapping[str, str], sample: Sample) -> float | None:
+    return scorer(part, (gold,), sample)
+
+
 _COMPARISONS: dict[str, Callable[[str, str, Mapping[str, str], Sample], float | None]] = {
-    **{str(name): lambda part, gold, _, sample, by=by: by(part, (gold,), sample) for name, by in SCORINGS.items()},
+    **{str(name): partial(_as_ours, by) for name, by in SCORINGS.items()},
     "same": lambda part, gold, *_: part == gold,
     "within": lambda part, gold, *_: gold in part,
     "anagram": lambda part, gold, *_: sorted(part) == sorted(gold),
