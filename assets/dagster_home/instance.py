@@ -161,7 +161,5 @@ def _repair(home: Path, error: Exception) -> str:
     if (repair := sqlite_mend(reason)) is not None:
         return f"Dagster's history in {home} cannot be used ({reason}). To do: {repair}"
     folders = " ".join(str(home / name) for name in _DATABASES)
-    return (
-        f"Dagster's history is broken ({reason}). To do: rm -r {folders}, then run again; past runs are lost, "
-        "rows, datasets and the ledger are kept"
-    )
+    kept = "past runs are lost, rows, datasets and the ledger are kept"
+    return f"Dagster's history is broken ({reason}). To do: rm -r {folders}, then run again; {kept}"

@@ -51,10 +51,8 @@ def check_launch(*, lora: int, engine: str = "transformers") -> None:
     else:
         return
     if lora:
-        raise TrainError(
-            f"--lora {lora} cannot be merged where weights are sharded: leave {CONFIGURATIONS}/{kind}.yaml out (LoRA "
-            "needs no optimiser state for the base weights), or train all weights"
-        )
+        mend = f"leave {CONFIGURATIONS}/{kind}.yaml out (LoRA needs no optimiser state for the base weights)"
+        raise TrainError(f"--lora {lora} cannot be merged where weights are sharded: {mend}, or train all weights")
 
 
 def note_on_launch(trainer: Any) -> str:
