@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from darkroom.annotation.commands.opened import (
-    OpenCampaign,
-    open_campaign,
-    preview_of,
-    print_progress,
-    print_shortages,
-)
+from darkroom.annotation.commands.opened import OpenCampaign, open_campaign, preview_of, print_progress, print_shortages
 from darkroom.pipelines.command_line.console import (
     CONSOLE,
     AsJson,

@@ -16,12 +16,7 @@ from markupsafe import Markup
 from pygments.formatters import HtmlFormatter
 
 from darkroom.pipelines.generation.stage import SAMPLES, STAGES
-from darkroom.pipelines.inspection.gallery.entries import (
-    Entry,
-    RejectedRows,
-    entry_of_reject,
-    entry_of_row,
-)
+from darkroom.pipelines.inspection.gallery.entries import Entry, RejectedRows, entry_of_reject, entry_of_row
 from darkroom.pipelines.inspection.pages import data_url, embedded_json, html_page
 from darkroom.pipelines.publishing.dataset_reader import ASSETS, count_rows, map_in_threads, read_rows
 from darkroom.pipelines.publishing.rendering import render
