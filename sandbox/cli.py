@@ -33,9 +33,7 @@ def run(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seeds everything random.")] = 0,
     seconds: Annotated[float, typer.Option(min=0.1, help="Time limit.")] = Limits.seconds,
-    repair: Annotated[
-        bool, typer.Option(help="Rewrite trivial mistakes, as for a small model. Every rewrite is printed.")
-    ] = True,
+    repair: Annotated[bool, typer.Option(help="Rewrite trivial mistakes, as for small models, and print each.")] = True,
     tier: Annotated[Tier | None, typer.Option(help=f"Default: {TIER_VARIABLE}, else full.")] = None,
     out: Annotated[Path | None, typer.Option(file_okay=False, help="Folder for the images of the observation.")] = None,
 ) -> None:

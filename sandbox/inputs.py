@@ -26,8 +26,7 @@ _VIDEO_SUFFIXES = {".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".gif", ".mp
 
 @contextmanager
 def open_inputs(images: Sequence[ImageInput], videos: Sequence[VideoInput], limits: Limits) -> Iterator[list[int]]:
-    """One descriptor per image, then per video, closed at the end. Raises ImageUnreadable, SandboxError,
-    InputsTooLarge, OSError."""
+    """A descriptor per image, then per video. Raises ImageUnreadable, SandboxError, InputsTooLarge, OSError."""
     fds: list[int] = []
     try:
         for index, image in enumerate(images):
@@ -38,10 +37,9 @@ def open_inputs(images: Sequence[ImageInput], videos: Sequence[VideoInput], limi
             except ImageUnreadable as error:
                 raise SandboxError(f"video {index} cannot be opened: {error.reason}") from error
         if (n_bytes := sum(os.fstat(fd).st_size for fd in fds)) > limits.input_mb << 20:
-            raise InputsTooLarge(
-                f"the images and videos of a group have {n_bytes / (1 << 20):.0f} MB together, at most "
-                f"{limits.input_mb} are allowed: give fewer or smaller ones, or raise Limits.input_mb"
-            )
+            size = f"{n_bytes / (1 << 20):.0f} MB together, at most {limits.input_mb} are allowed"
+            mend = "give fewer or smaller ones, or raise Limits.input_mb"
+            raise InputsTooLarge(f"the images and videos of a group have {size}: {mend}")
         yield fds
     finally:
         for fd in fds:

@@ -96,12 +96,8 @@ def _print_config(context: typer.Context, is_set: bool) -> None:
 
 @takes_settings
 def main(
-    dataset: Annotated[
-        str, typer.Option(help="Folder or URL of the rl dataset, or of an sft dataset for its questions.")
-    ],
-    model: Annotated[
-        Path, typer.Option(help="Folder of the checkpoint to start from, of darkroom train sft with layout turns.")
-    ],
+    dataset: Annotated[str, typer.Option(help="Folder or URL of the rl dataset, or of an sft one for its questions.")],
+    model: Annotated[Path, typer.Option(help="The checkpoint to start from, of darkroom train sft with layout turns.")],
     output: Annotated[Path, typer.Option(help="Folder of the checkpoint; replaced as a whole when training ends.")],
     settings: Annotated[Values, GrpoSettings],
     judge: Annotated[Values, JudgeOptions],

@@ -103,10 +103,7 @@ def _schedule_options(context: typer.Context) -> dict[str, Any]:
 @takes_settings
 def main(
     context: typer.Context,
-    dataset: Annotated[
-        list[str],
-        typer.Option(help="Folder or URL of a shipped dataset, or of several, one per family. May be repeated."),
-    ],
+    dataset: Annotated[list[str], typer.Option(help="Folder or URL of a shipped dataset, or of several; repeatable.")],
     model: Annotated[Path, typer.Option(help="Folder of the model to start from.")],
     output: Annotated[Path, typer.Option(help="Folder of the checkpoint; replaced as a whole when training ends.")],
     settings: Annotated[Values, SftSettings],

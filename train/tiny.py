@@ -160,9 +160,7 @@ def _processor(tokenizer: Any, arch: ArchName) -> Any:
 def main(
     out: Annotated[Path, typer.Argument(help="Folder to write; replaced when it was made from other texts.")],
     seed: Annotated[int, typer.Option(help="Seed of the weights.")] = 0,
-    dataset: Annotated[
-        list[str] | None, typer.Option(help="Shipped dataset whose texts train the tokenizer; may be given again.")
-    ] = None,
+    dataset: Annotated[list[str] | None, typer.Option(help="Its texts train the tokenizer; may be repeated.")] = None,
     arch: Annotated[ArchName, typer.Option(help="The model's type.")] = "qwen2_5_vl",
     digits: Annotated[bool, typer.Option("--digits", help="Each digit of a coordinate is a token.")] = False,
     spread: Annotated[

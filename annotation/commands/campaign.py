@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from darkroom.annotation.commands.opened import (
-    OpenCampaign,
-    open_campaign,
-    preview_of,
-    print_progress,
-    print_shortages,
-)
+from darkroom.annotation.commands.opened import OpenCampaign, open_campaign, preview_of, print_progress, print_shortages
 from darkroom.pipelines.command_line.console import (
     CONSOLE,
     AsJson,
@@ -35,9 +29,7 @@ MAX_NAMED = 20
 
 
 def init(
-    example: Annotated[
-        bool, typer.Option("--example", help="With 20 images, to try everything out without images of your own.")
-    ] = False,
+    example: Annotated[bool, typer.Option("--example", help="With 20 images, to try it without your own.")] = False,
 ) -> None:
     """Write an example campaign to edit."""
     from darkroom.annotation.rounds.campaign import EXAMPLE, FILE, TRIAL, Campaign
@@ -152,9 +144,7 @@ def _print_guide(out: Path | None, language: str | None) -> None:
 
 
 def doctor(
-    repair: Annotated[
-        bool, typer.Option("--repair", help="Hand missing work out again, and repair what differs.")
-    ] = False,
+    repair: Annotated[bool, typer.Option("--repair", help="Hand missing work out again, repair what differs.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Compare the campaign with the server: missing, foreign and changed tasks, projects and people.
@@ -195,21 +185,11 @@ def report(
     out: Annotated[
         Path | None, typer.Option(help="Default: report.html or payments.csv in DARKROOM_HOME/annotation.")
     ] = None,
-    payments: Annotated[
-        bool, typer.Option("--payments", help="Write what everybody did as CSV instead, for payment.")
-    ] = False,
-    since: Annotated[
-        datetime | None, typer.Option(formats=_DATE, help="With --payments: first day (UTC); default: all.")
-    ] = None,
-    until: Annotated[
-        datetime | None, typer.Option(formats=_DATE, help="With --payments: the day after the last one.")
-    ] = None,
-    guide: Annotated[
-        bool, typer.Option("--guide", help="Print the guide for annotators, which projects show as instructions.")
-    ] = False,
-    language: Annotated[
-        str | None, typer.Option(help="With --guide: en, de, es or zh; default: the campaign's.")
-    ] = None,
+    payments: Annotated[bool, typer.Option("--payments", help="Write what everybody did as CSV, for payment.")] = False,
+    since: Annotated[datetime | None, typer.Option(formats=_DATE, help="With --payments: the first day (UTC).")] = None,
+    until: Annotated[datetime | None, typer.Option(formats=_DATE, help="With --payments: day after the last.")] = None,
+    guide: Annotated[bool, typer.Option("--guide", help="Print the annotators' guide, which projects show.")] = False,
+    language: Annotated[str | None, typer.Option(help="With --guide: en, de, es, zh; default: the campaign's.")] = None,
     every: Annotated[
         float | None, typer.Option(min=1, help="Write the page again after this many seconds; an open one follows.")
     ] = None,

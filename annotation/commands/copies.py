@@ -28,9 +28,7 @@ def backup(target: Annotated[Path, typer.Argument(help="A new folder.")]) -> Non
 
 def restore(
     source: Annotated[Path, typer.Argument(help="A folder of `darkroom annotate backup`.")],
-    postgres: Annotated[
-        str | None, typer.Option(help="URL of an empty PostgreSQL database, with user and password.")
-    ] = None,
+    postgres: Annotated[str | None, typer.Option(help="Empty PostgreSQL database: URL with user and password.")] = None,
 ) -> None:
     """Bring a backup back into a workspace without a campaign, of the same version of Darkroom or an earlier one.
 
@@ -65,9 +63,7 @@ def export_campaign(
 
 
 def import_campaign(
-    recording: Annotated[
-        Path | None, typer.Argument(help="A file of `darkroom annotate export`; default: the demo's, bundled.")
-    ] = None,
+    recording: Annotated[Path | None, typer.Argument(help="File of `darkroom annotate export`, else the demo.")] = None,
 ) -> None:
     """Import a recorded campaign (no server needed); every submission is validated as from a server.
 

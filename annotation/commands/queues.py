@@ -18,9 +18,7 @@ RowsOption = Annotated[int | None, typer.Option(min=1, help="Size of the seeded 
 
 def review(
     rows: Annotated[int, typer.Option(min=1, help="Size of the seeded sample of each family.")] = 20,
-    family: Annotated[
-        list[str] | None, typer.Option("--family", help="Only this family; can be repeated. Default: all.")
-    ] = None,
+    family: Annotated[list[str] | None, typer.Option("--family", help="Only this family; may be repeated.")] = None,
 ) -> None:
     """Hand out accepted trajectories to experts, and pull their verdicts.
 
@@ -52,9 +50,7 @@ def review(
 def verify(
     source: Annotated[str, typer.Argument(help="A source imported by `darkroom materialize`.")],
     rows: RowsOption = None,
-    disputed: Annotated[
-        bool, typer.Option("--disputed", help="Only rows whose labels `checked_labels` found disputed.")
-    ] = False,
+    disputed: Annotated[bool, typer.Option("--disputed", help="Only rows that `checked_labels` disputed.")] = False,
 ) -> None:
     """Let people judge whether image, question and answer of a source's samples belong together.
 

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
 
 def up(
-    port: Annotated[
-        int | None, typer.Option(min=1, max=65535, help="Default: the last start's, at first a free one.")
-    ] = None,
+    port: Annotated[int | None, typer.Option(min=1, max=65535, help="Default: as before, at first a free one.")] = None,
     host: Annotated[
         str | None,
         typer.Option(help="Default: the last start's, at first 127.0.0.1. 0.0.0.0: reachable from other machines."),

@@ -120,10 +120,9 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
         except _NotFound:
             return False
         if (project.label_config or "").strip() != form(round):
-            raise FormChanged(
-                f"the form of {self.url}/projects/{project_id}/settings/labeling was changed or belongs to another "
-                "version of Darkroom; restore it with `darkroom annotate sync --reset-forms`"
-            )
+            problem = "was changed or belongs to another version of Darkroom"
+            mend = "restore it with `darkroom annotate sync --reset-forms`"
+            raise FormChanged(f"the form of {self.url}/projects/{project_id}/settings/labeling {problem}; {mend}")
         if guide and guide_mark(guide) not in (project.expert_instruction or ""):
             renewed: Any = {"expert_instruction": guide, "request_options": ONCE}
             self._retry(lambda: self._sdk.projects.update(id=project_id, **renewed))
@@ -195,10 +194,9 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
         try:
             return self._retry(call)
         except _NotFound as error:
-            raise AnnotationError(
-                f"{self.url}{path} not found: this Label Studio runs without Darkroom's plug-in, or with an older "
-                "version of it; start this version with `darkroom annotate up`"
-            ) from error
+            problem = "this Label Studio runs without Darkroom's plug-in, or with an older version of it"
+            mend = "start this version with `darkroom annotate up`"
+            raise AnnotationError(f"{self.url}{path} not found: {problem}; {mend}") from error
 
     def _retry(self, call: Callable[[], T]) -> T:
         """Repeat an idempotent call while the server is down or fails."""
@@ -215,10 +213,9 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
         except self._api_errors as error:
             raise self._error(error) from error
         except self._connection_errors as error:
-            raise ServerUnreachable(
-                f"Label Studio at {self.url} does not answer ({type(error).__name__}: {error}); check `darkroom "
-                "annotate status`. Everything received so far is kept, and the next sync resumes"
-            ) from error
+            problem = f"Label Studio at {self.url} does not answer ({type(error).__name__}: {error})"
+            kept = "Everything received so far is kept, and the next sync resumes"
+            raise ServerUnreachable(f"{problem}; check `darkroom annotate status`. {kept}") from error
         except ValueError as error:
             raise ServerUnreachable(f"Label Studio at {self.url} answered with invalid JSON: {error}") from error
 

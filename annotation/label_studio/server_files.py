@@ -33,19 +33,15 @@ def select_database(folder: Path, postgres: str | None) -> str | None:
     if stored.exists():
         url = stored.read_text()
         if postgres not in (None, url):
-            raise AnnotationError(
-                f"this campaign's accounts and projects are in {without_password(url)}; to use another database, "
-                f"move them there and remove {stored}"
-            )
+            mend = f"to use another database, move them there and remove {stored}"
+            raise AnnotationError(f"this campaign's accounts and projects are in {without_password(url)}; {mend}")
         return url
     if postgres is None:
         return None
     parse_url(postgres)
     if (folder / "studio" / SQLITE).exists():
-        raise AnnotationError(
-            f"this campaign's accounts and projects are in SQLite; to start over on PostgreSQL, move "
-            f"{folder / 'studio'} and {folder / 'journal.sqlite'} away"
-        )
+        mend = f"to start over on PostgreSQL, move {folder / 'studio'} and {folder / 'journal.sqlite'} away"
+        raise AnnotationError(f"this campaign's accounts and projects are in SQLite; {mend}")
     write_whole(stored, postgres, mode=0o600)
     return postgres
 
@@ -161,10 +157,9 @@ def _freed_port(host: str, port: int) -> int:
             return free_port(host, port)
         except ProcessError as error:
             if time.monotonic() > end:
-                raise ProcessError(
-                    f"another program listens on port {port}, where this campaign's server was: open pages expect it "
-                    "there. Stop that program, or choose another port with --port"
-                ) from error
+                problem = f"another program listens on port {port}, where this campaign's server was"
+                mend = "open pages expect it there. Stop that program, or choose another port with --port"
+                raise ProcessError(f"{problem}: {mend}") from error
         time.sleep(0.1)
 
 

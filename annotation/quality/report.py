@@ -46,13 +46,7 @@ def render(quality: Quality, *, title: str = "annotation", left_out: Sequence[Re
     environment.filters |= {"plain": plain, "percent": str, "range": interval, "number": number, "nice": nice}
     flagged = {(outlier.person.email, outlier.measure) for outlier in find_outliers(quality.people)}
     body = environment.get_template("report.html.jinja").render(
-        title=title,
-        q=quality,
-        rounds=ROUNDS,
-        flagged=flagged,
-        left_out=left_out,
-        verdicts=VERDICTS,
-        every=every,
+        title=title, q=quality, rounds=ROUNDS, flagged=flagged, left_out=left_out, verdicts=VERDICTS, every=every
     )
     style, script = ((_TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
     page_title = f"{title}: quality of the annotation"

@@ -183,10 +183,8 @@ def open_journal(path: Path) -> sqlite3.Connection:
         raise AnnotationError(f"{path} cannot be opened ({error}). To do: {mend}") from error
     if version > SCHEMA:
         database.close()
-        raise AnnotationError(
-            f"{path} was written by a newer version of Darkroom (schema {version}, this one knows {SCHEMA}); upgrade "
-            "Darkroom"
-        )
+        newer = f"a newer version of Darkroom (schema {version}, this one knows {SCHEMA})"
+        raise AnnotationError(f"{path} was written by {newer}; upgrade Darkroom")
     return database
 
 

@@ -94,10 +94,8 @@ class Sync:
         n_lost = self.journal.n_tasks(project.project_id) - self.server.n_tasks(project.project_id) if project else 0
         if n_lost > 0:
             lost = "1 task is" if n_lost == 1 else f"{n_lost:,} tasks are"
-            self.say(
-                f"{round}: {lost} missing on the server; `darkroom annotate doctor` says which, and `darkroom annotate "
-                "doctor --repair` hands out again what is unfinished"
-            )
+            doctor = "`darkroom annotate doctor` says which, and `darkroom annotate doctor --repair` hands out again"
+            self.say(f"{round}: {lost} missing on the server; {doctor} what is unfinished")
 
 
 def record_states(

@@ -82,10 +82,8 @@ def kind_of(runs_on: str) -> Kind:
         return "ray"
     if runs_on in (LOCAL, SLURM, KUBERNETES):
         return runs_on  # type: ignore[return-value]
-    raise UserError(
-        f"{runs_on!r} is no place for runs: `ray://HOST:PORT`, `http://HOST:8265`, `auto` (Ray), `slurm`, `kubernetes` "
-        "or `here`"
-    )
+    places = "`ray://HOST:PORT`, `http://HOST:8265`, `auto` (Ray), `slurm`, `kubernetes` or `here`"
+    raise UserError(f"{runs_on!r} is no place for runs: {places}")
 
 
 def forwarded(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -103,9 +101,7 @@ def forwarded(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
 def check_databases(instance: dg.DagsterInstance) -> None:
     """Raises ``UserError`` if Dagster's history or the ledger is in SQLite: several machines would corrupt it."""
     if any("sqlite" in kind.__module__ for kind in type(instance.event_log_storage).__mro__):
-        raise UserError(
-            "Dagster's history is in SQLite, which is for one machine: copy assets/dagster_team.yaml to "
-            "$DAGSTER_HOME/dagster.yaml and set DAGSTER_POSTGRES_URL"
-        )
+        mend = "copy assets/dagster_team.yaml to $DAGSTER_HOME/dagster.yaml and set DAGSTER_POSTGRES_URL"
+        raise UserError(f"Dagster's history is in SQLite, which is for one machine: {mend}")
     if not (ledger := os.environ.get("DARKROOM_LEDGER", "")) or ledger.startswith("sqlite"):
         raise UserError("the ledger is in SQLite, for one machine: set DARKROOM_LEDGER=postgresql+psycopg://…")

@@ -110,7 +110,5 @@ def dashboard_of(address: str) -> str:
 
 def _unreachable(address: str, reason: str) -> ClusterUnavailable:
     last = (reason.strip().splitlines() or ["no answer"])[-1]
-    return ClusterUnavailable(
-        f"no Ray cluster answers at {address} ({last}): give the address of its dashboard, http://HOST:8265, or of its "
-        "clients, ray://HOST:10001"
-    )
+    mend = "give the address of its dashboard, http://HOST:8265, or of its clients, ray://HOST:10001"
+    return ClusterUnavailable(f"no Ray cluster answers at {address} ({last}): {mend}")

@@ -117,8 +117,6 @@ def check_placement(instance: dg.DagsterInstance, runs_on: str) -> None:
             raise UserError("dagster.yaml names another launcher: copy assets/kubernetes/dagster.yaml there")
         return
     if not isinstance(launcher, PlacedRunLauncher):
-        raise UserError(
-            f"dagster.yaml names another launcher: put `run_launcher: {{module: {__name__}, class: "
-            "PlacedRunLauncher}` there"
-        )
+        entry = f"run_launcher: {{module: {__name__}, class: PlacedRunLauncher}}"
+        raise UserError(f"dagster.yaml names another launcher: put `{entry}` there")
     launcher.at(runs_on)

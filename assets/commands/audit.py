@@ -38,9 +38,7 @@ class _AuditImpossible(UserError):
 
 
 def audit(
-    dataset: Annotated[
-        str, typer.Argument(help="A family, `all`, `rl`, or a folder with datasets.", autocompletion=datasets)
-    ],
+    dataset: Annotated[str, typer.Argument(help="A family, `all`, `rl` or a dataset folder.", autocompletion=datasets)],
     only: Annotated[
         list[str] | None,
         typer.Option(
@@ -49,36 +47,21 @@ def audit(
             autocompletion=lambda incomplete: [part for part in _PARTS if part.startswith(incomplete)],
         ),
     ] = None,
-    rows: Annotated[
-        int | None, typer.Option(min=1, help="Maximum rows per file; leaves out the card's counts.")
-    ] = None,
+    rows: Annotated[int | None, typer.Option(min=1, help="Most rows per file; leaves out the card's counts.")] = None,
     min_match: Annotated[
         float, typer.Option(min=0, max=1, help="With --only replay: status 1 only below this share of equal rows.")
     ] = 1.0,
-    digest: Annotated[
-        str | None,
-        typer.Option(help="What `darkroom publish` printed: whether this is the dataset that was published."),
-    ] = None,
-    mapping: Annotated[
-        str | None,
-        typer.Option(help="DATASET is a released trajectory file: a public source's name, or a YAML mapping file."),
-    ] = None,
-    model: Annotated[
-        Path | None, typer.Option(help="Folder of the model to be trained: check how it reads every row.")
-    ] = None,
-    layout: Annotated[
-        Layout, typer.Option(help="With --model: turns, or inline for observations inside the answer.")
-    ] = "turns",
+    digest: Annotated[str | None, typer.Option(help="Compare it with what `darkroom publish` printed.")] = None,
+    mapping: Annotated[str | None, typer.Option(help="For a released file: a public source or a YAML mapping.")] = None,
+    model: Annotated[Path | None, typer.Option(help="The model to be trained: check how it reads every row.")] = None,
+    layout: Annotated[Layout, typer.Option(help="With --model: observations as turns, or inline.")] = "turns",
     min_pixels: _Pixels = None,
     max_pixels: _Pixels = None,
     max_tokens: Annotated[
         int | None,
         typer.Option(min=1, help="With --model: maximum tokens of a row; default: the model's context length."),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="With --model: write every row's verdict to this file, .jsonl (JSON lines) or .parquet."),
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="With --model: a file for verdicts, .jsonl or .parquet.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Execute, measure and count everything in a dataset again, and list what is not as it says.

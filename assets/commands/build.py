@@ -42,18 +42,11 @@ def demo(
 
 
 def materialize(
-    source: Annotated[
-        str, typer.Argument(help="Name of the source, as given to `darkroom ingest`.", autocompletion=sources)
-    ],
+    source: Annotated[str, typer.Argument(help="Name of the source, as in `darkroom ingest`.", autocompletion=sources)],
     train: Annotated[bool, typer.Option(help="Train on the datasets afterwards.")] = False,
     family: _Families = None,
-    rows: Annotated[
-        int | None,
-        typer.Option(min=0, help="Accepted rows in all, in the published mixture of families; default: no limit."),
-    ] = None,
-    quota: Annotated[
-        list[str] | None, typer.Option(help="Accepted rows of one family, as in crop=200; repeatable.")
-    ] = None,
+    rows: Annotated[int | None, typer.Option(min=0, help="Accepted rows, in the published mix; default: all.")] = None,
+    quota: Annotated[list[str] | None, typer.Option(help="Rows of one family, as in crop=200; repeatable.")] = None,
     on: _On = "here",
     preview: Annotated[
         int | None,
@@ -61,10 +54,7 @@ def materialize(
             min=1, help="Build nothing: try so many rows of each family and write a page with them; what they cost."
         ),
     ] = None,
-    plan: Annotated[
-        int | None,
-        typer.Option(min=1, help="Build nothing: print what so many more rows of the source become, and their cost."),
-    ] = None,
+    plan: Annotated[int | None, typer.Option(min=1, help="Only print what so many more rows become and cost.")] = None,
 ) -> None:
     """Build the SFT datasets of a source: every family's stages on every shard, then the datasets.
 
@@ -100,9 +90,7 @@ def materialize(
 
 
 def rl(
-    source: Annotated[
-        str, typer.Argument(help="Name of the source; `darkroom sources list` shows them.", autocompletion=sources)
-    ],
+    source: Annotated[str, typer.Argument(help="A source of `darkroom sources list`.", autocompletion=sources)],
     rows: RlRows = None,
     quota: RlQuota = None,
     on: _On = "here",
@@ -170,9 +158,7 @@ def calibrate(
         str,
         typer.Argument(help="The check that the judge decides: consistency, judge_effective, …", autocompletion=judges),
     ],
-    labelled: Annotated[
-        Path, typer.Option(help="JSON lines with human verdicts, in the format shown above.", dir_okay=False)
-    ],
+    labelled: Annotated[Path, typer.Option(help="JSON lines with human verdicts, as shown above.", dir_okay=False)],
     precision: Annotated[
         float | None,
         typer.Option(min=0, max=1, help="Choose the lowest threshold with this precision; default: by majority."),

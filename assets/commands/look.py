@@ -66,9 +66,7 @@ def _counts(workspace: "Workspace", partitions: Sequence[str]) -> dict[str, Any]
 def ui(
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the web page.")] = 3000,
     host: Annotated[str, typer.Option(help="0.0.0.0 admits other machines; there is no login.")] = "127.0.0.1",
-    prepare: Annotated[
-        bool, typer.Option("--prepare", help="Only prepare DAGSTER_HOME and print it, for Dagster's own programs.")
-    ] = False,
+    prepare: Annotated[bool, typer.Option("--prepare", help="Only prepare DAGSTER_HOME, and print its path.")] = False,
 ) -> None:
     """Start the Dagster UI with its daemon: the asset graph, its runs, images and rejects. Ctrl-C ends it.
 
@@ -97,17 +95,13 @@ def ui(
 
 
 def gallery(
-    dataset: Annotated[
-        str, typer.Argument(help="A family, `all`, or a folder with one or several datasets.", autocompletion=datasets)
-    ] = "all",
+    dataset: Annotated[str, typer.Argument(help="A family, `all`, or a folder.", autocompletion=datasets)] = "all",
     out: Annotated[Path | None, typer.Option(help="HTML file; default: DATASET.html in DARKROOM_HOME/views.")] = None,
     rejects: Annotated[bool, typer.Option("--rejects", help="Show rejected rows too, with their reasons.")] = False,
     rows: Annotated[int | None, typer.Option(min=1, help="Maximum rows per family; rejects come beside them.")] = None,
     page: Annotated[int, typer.Option(min=1, help="With --rejects: which hundred of them.")] = 1,
     serve: Annotated[bool, typer.Option("--serve", help="Serve the rows instead of writing a page; for many.")] = False,
-    compare_with: Annotated[
-        str | None, typer.Option(help="With --serve: a folder with another run's datasets, to see each row twice.")
-    ] = None,
+    compare_with: Annotated[str | None, typer.Option(help="With --serve: another run's datasets, row by row.")] = None,
     host: Annotated[
         str, typer.Option(help="With --serve: 0.0.0.0 admits other machines; then DARKROOM_SERVICE_TOKEN is needed.")
     ] = "127.0.0.1",

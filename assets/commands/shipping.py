@@ -23,12 +23,8 @@ if TYPE_CHECKING:
 
 
 def export(
-    dataset: Annotated[
-        str, typer.Argument(help="A family, `all`, `rl`, or the folder of a shipped dataset.", autocompletion=datasets)
-    ],
-    layout: Annotated[
-        str, typer.Option(metavar="LAYOUT", help="For which trainer; the list is above.", autocompletion=layouts)
-    ],
+    dataset: Annotated[str, typer.Argument(help="A family, `all`, `rl` or a dataset folder.", autocompletion=datasets)],
+    layout: Annotated[str, typer.Option(metavar="LAYOUT", help="One of the trainers above.", autocompletion=layouts)],
     out: Annotated[
         Path | None,
         typer.Option(help="The folder to write; default: DARKROOM_HOME/exports/LAYOUT/DATASET.", file_okay=False),
@@ -94,9 +90,7 @@ def export(
 
 
 def publish(
-    dataset: Annotated[
-        str, typer.Argument(help="A family, `rl`, or the folder of one dataset.", autocompletion=datasets)
-    ],
+    dataset: Annotated[str, typer.Argument(help="A family, `rl`, or a dataset's folder.", autocompletion=datasets)],
     repository: Annotated[str, typer.Argument(help="Where on the hub, as OWNER/NAME; made if it is not there.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List files and check the card; send nothing.")] = False,
     private: Annotated[bool, typer.Option("--private", help="Make the repository private, if it is made.")] = False,

@@ -35,9 +35,7 @@ _Split = Annotated[str | None, typer.Option(help="Which split of the files; defa
 
 
 def list_sources(
-    name: Annotated[
-        str | None, typer.Argument(help="Print the YAML file of this one instead.", autocompletion=public_datasets)
-    ] = None,
+    name: Annotated[str | None, typer.Argument(help="Print its YAML file.", autocompletion=public_datasets)] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the public datasets, and which of them were added: hub name (where there is room), rows, questions, licence.
@@ -64,9 +62,7 @@ def list_sources(
 
 
 def add(
-    name: Annotated[
-        str, typer.Argument(help="Name of the dataset, as in `darkroom sources list`.", autocompletion=public_datasets)
-    ],
+    name: Annotated[str, typer.Argument(help="A name of `darkroom sources list`.", autocompletion=public_datasets)],
     path: Annotated[
         Path | None,
         typer.Option(
@@ -175,17 +171,11 @@ def remove(name: Annotated[str, typer.Argument(help="A source that was added.", 
 
 def ingest(
     path: Annotated[Path, typer.Argument(help="Folder or file with images, questions, annotations.", exists=True)],
-    questions: Annotated[
-        Path | None, typer.Option(help="File with the questions, if it is not below PATH; PATH has the images.")
-    ] = None,
+    questions: Annotated[Path | None, typer.Option(help="File with the questions, if it is not below PATH.")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the source; default: that of PATH.")] = None,
     split: _Split = None,
-    image: Annotated[
-        str | None, typer.Option(help="Column with the image's path (or a list), relative to PATH; none with --video.")
-    ] = None,
-    video: Annotated[
-        str | None, typer.Option(help="Column with the video's path (or a list), relative to PATH.")
-    ] = None,
+    image: Annotated[str | None, typer.Option(help="Column of image paths, below PATH; none with --video.")] = None,
+    video: Annotated[str | None, typer.Option(help="Column with the video's path or paths, relative to PATH.")] = None,
     question: Annotated[str | None, typer.Option(help="Column with the question.")] = None,
     answer: Annotated[str | None, typer.Option(help="Column with the answer.")] = None,
     choices: Annotated[str | None, typer.Option(help="Column with the list of choices, if any.")] = None,

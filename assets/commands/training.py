@@ -22,23 +22,17 @@ _Pixels = Annotated[int | None, typer.Option(min=784, help="As in `darkroom trai
 
 
 def inspect_mask(
-    dataset: Annotated[
-        str, typer.Argument(help="A family, `all`, or a folder with one or several datasets.", autocompletion=datasets)
-    ],
+    dataset: Annotated[str, typer.Argument(help="A family, `all`, or a folder of datasets.", autocompletion=datasets)],
     model: Annotated[Path, typer.Option(help="Folder of the model to be trained.")],
     row: Annotated[int, typer.Option(min=0, help="Index of the row, from 0.")] = 0,
-    layout: Annotated[
-        Layout, typer.Option(help="turns: observations as user turns. inline: inside the answer.")
-    ] = "turns",
+    layout: Annotated[Layout, typer.Option(help="turns: observations as user turns; inline: in the answer.")] = "turns",
     min_pixels: _Pixels = None,
     max_pixels: _Pixels = None,
     train_observations: Annotated[
         bool, typer.Option("--train-observations", help="Train on observations too (ablation of `darkroom train sft`).")
     ] = False,
     loss_policy: Annotated[LossPolicy | None, typer.Option(help="Ablation: instead of what the row says.")] = None,
-    without_comments: Annotated[
-        bool, typer.Option("--without-comments", help="Ablation: code is read without its comments.")
-    ] = False,
+    without_comments: Annotated[bool, typer.Option("--without-comments", help="Ablation: without comments.")] = False,
     out: Annotated[Path | None, typer.Option(help="Write an HTML page with the row's images instead.")] = None,
 ) -> None:
     """Show which tokens of a row are trained (green) and which are masked (dim), as `darkroom train sft` encodes it.

@@ -35,8 +35,7 @@ _FORMER_SETTINGS = {
     "821c91598672f7e4cee1c239abc581c4c034abb6257fd510f9794fa686524f24",
     "a411b76cd3f484cf1a1590e4f66db61e607a360e0e6d8a96e4b09d38646cc222",
 }
-"""Digests of the files that Darkroom wrote before: without what notices and repeats lost runs, and without other
-places than this machine."""
+"""Digests of the files that Darkroom wrote before: without repeats of lost runs, and for this machine alone."""
 _FORMER_MODULES = {
     re.compile(r"\b(?:darkroom\.)?assets\.runs\.places\b"): "darkroom.assets.clusters.run_launcher",
     re.compile(r"\b(?:darkroom\.)?assets\.runs\.worker\b"): "darkroom.assets.clusters.worker",
@@ -161,7 +160,5 @@ def _repair(home: Path, error: Exception) -> str:
     if (repair := sqlite_mend(reason)) is not None:
         return f"Dagster's history in {home} cannot be used ({reason}). To do: {repair}"
     folders = " ".join(str(home / name) for name in _DATABASES)
-    return (
-        f"Dagster's history is broken ({reason}). To do: rm -r {folders}, then run again; past runs are lost, "
-        "rows, datasets and the ledger are kept"
-    )
+    kept = "past runs are lost, rows, datasets and the ledger are kept"
+    return f"Dagster's history is broken ({reason}). To do: rm -r {folders}, then run again; {kept}"

@@ -66,10 +66,8 @@ class PolicyResource(EndpointSettings, dg.ConfigurableResource):
     def for_pre_annotating(self, workspace: Workspace) -> Policy:
         """The policy that writes records for people to correct. Raises ``PolicyUnavailable``: the oracle sees none."""
         if self.kind == "oracle":
-            raise PolicyUnavailable(
-                "pre-annotations need a policy that sees images: set DARKROOM_POLICY=openai, DARKROOM_POLICY_URL and "
-                "DARKROOM_POLICY_MODEL"
-            )
+            mend = "set DARKROOM_POLICY=openai, DARKROOM_POLICY_URL and DARKROOM_POLICY_MODEL"
+            raise PolicyUnavailable(f"pre-annotations need a policy that sees images: {mend}")
         return self._endpoint("pre_annotations", workspace)
 
     def _endpoint(self, family: str, workspace: Workspace) -> Policy:

@@ -134,10 +134,9 @@ def _find_subject(files: Sequence[TableFile], query: str, root: StorePath) -> Su
         if not files:
             raise UserError(f"there are no tables in {root} yet. Run: darkroom demo, or darkroom materialize SOURCE")
         short = "" if has_prefix else f"; the beginning of an id has at least {MIN_PREFIX} characters"
-        raise UserError(
-            f"no row {query!r} in the {len(files)} tables of {root}{short}. Name a trajectory_id, a sample_id or the "
-            "beginning of one, or a row of a source (photo/cat, or demo:photo/cat)"
-        )
+        where = f"in the {len(files)} tables of {root}{short}"
+        rows = "a trajectory_id, a sample_id or the beginning of one, or a row of a source"
+        raise UserError(f"no row {query!r} {where}. Name {rows} (photo/cat, or demo:photo/cat)")
     if len(subjects) > 1:
         raise RowAmbiguous(query, subjects)
     return subjects[0]

@@ -77,10 +77,8 @@ class VirtualEnvironment:
             ended = subprocess.run(command, env=_without_ours(os.environ), stdout=output, stderr=errors, check=False)
         if ended.returncode:
             tool, where = " ".join(command[:3]), "above" if log is None else str(log)
-            raise ProcessError(
-                f"could not install {self.requirements[0]} into {self.folder}: `{tool} …` failed, see {where}."
-                " The next start tries again; what was downloaded is kept in uv's cache"
-            )
+            failure = f"could not install {self.requirements[0]} into {self.folder}: `{tool} …` failed, see {where}"
+            raise ProcessError(f"{failure}. The next start tries again; what was downloaded is kept in uv's cache")
 
 
 def _without_ours(environment: Mapping[str, str]) -> dict[str, str]:

@@ -21,9 +21,7 @@ def serve_sandbox(
     host: Host = "127.0.0.1",
     port: Port = 8765,
     sessions: Annotated[int, typer.Option(min=1, help="Maximum of open sessions; beyond, clients get 429.")] = 256,
-    waiting: Annotated[
-        int, typer.Option(min=1, help="Maximum of calls that wait for a CPU; beyond, clients get 429.")
-    ] = 1024,
+    waiting: Annotated[int, typer.Option(min=1, help="Calls that may wait for a CPU; beyond, clients get 429.")] = 1024,
     idle: Annotated[float, typer.Option(min=1, help="Seconds without a call after which a session ends.")] = 600.0,
     seconds: Annotated[float, typer.Option(min=0.1, help="Time limit of a program.")] = Limits.seconds,
     memory_mb: Annotated[int, typer.Option(min=64, help="Memory limit of a session.")] = Limits.memory_mb,

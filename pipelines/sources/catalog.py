@@ -97,10 +97,8 @@ def _opened() -> dict[str, Source]:
 def check_name(name: str) -> None:
     """Raises ``SourceError`` for an invalid name: it becomes part of file names and partition keys."""
     if not _NAME.fullmatch(name) or name in _embedded():
-        raise SourceError(
-            f"a source is named in lower case letters, digits and '_', like 'streets', and not "
-            f"{' or '.join(map(repr, _embedded()))}; found {name!r}"
-        )
+        rule = f"in lower case letters, digits and '_', like 'streets', and not {' or '.join(map(repr, _embedded()))}"
+        raise SourceError(f"a source is named {rule}; found {name!r}")
 
 
 class Catalog:

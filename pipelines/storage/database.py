@@ -47,10 +47,9 @@ def unavailable(where: str, why: str) -> LedgerUnavailable:
         mend = "restore a copy of it, or move the file away: what it holds is then paid for again"
     if mend is not None:
         return LedgerUnavailable(f"cannot use the ledger at {where}: {why}. To do: {mend}")
-    return LedgerUnavailable(
-        f"cannot open the ledger at {where}: {why}. Set DARKROOM_LEDGER to a URL that this machine can reach "
-        "(sqlite:///file, or postgresql+psycopg://… with the extra `postgres`), or unset it for SQLite."
-    )
+    urls = "(sqlite:///file, or postgresql+psycopg://… with the extra `postgres`), or unset it for SQLite."
+    mend = f"Set DARKROOM_LEDGER to a URL that this machine can reach {urls}"
+    return LedgerUnavailable(f"cannot open the ledger at {where}: {why}. {mend}")
 
 
 def required(kind: Any, *names: str) -> list[sa.Column[Any]]:
@@ -69,9 +68,8 @@ def create_table(engine: sa.Engine, table: sa.Table) -> None:
 
 
 def transact(engine: sa.Engine, work: Callable[[sa.Connection], _T]) -> _T:
-    """Run ``work`` in a transaction of its own and return its result. It is tried again while a PostgreSQL is away, so
-    it must bear being done twice: a server may be lost after it committed. Raises ``LedgerUnavailable`` after
-    ``AWAY_SECONDS``."""
+    """Run ``work`` in a transaction of its own and return its result. Retried while a PostgreSQL is away, so it must
+    bear being done twice: a server may be lost after a commit. Raises ``LedgerUnavailable`` after ``AWAY_SECONDS``."""
     deadline = time.monotonic() + AWAY_SECONDS
     while True:
         try:

@@ -85,10 +85,8 @@ class ImageTransform:
 
     def __str__(self) -> str:
         mirrored = ", mirrored" if self.mirrored else ""
-        return (
-            f"turned by {self.angle:.0f} degrees{mirrored}, shows {self.share:.1%}, enlarged {self.enlargement:.1f} "
-            f"times, contrast {self.contrast_gain:.2f} times, brightness {self.brightened:+.0f}"
-        )
+        place = f"turned by {self.angle:.0f} degrees{mirrored}, shows {self.share:.1%}, enlarged {self.enlargement:.1f}"
+        return f"{place} times, contrast {self.contrast_gain:.2f} times, brightness {self.brightened:+.0f}"
 
 
 def residual(angle: float) -> float:

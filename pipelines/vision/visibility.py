@@ -260,10 +260,8 @@ class Orientation:
     @property
     def words(self) -> str:
         """The measures beside their bars, for a rejected row."""
-        return (
-            f"layout {self.layout:g}, grid {self.grid:g} (needed: {MIN_LAYOUT:g} or {MIN_GRID:g}), "
-            f"symmetry {self.symmetry:g} (at most {MAX_SYMMETRY:g})"
-        )
+        layout = f"layout {self.layout:g}, grid {self.grid:g} (needed: {MIN_LAYOUT:g} or {MIN_GRID:g})"
+        return f"{layout}, symmetry {self.symmetry:g} (at most {MAX_SYMMETRY:g})"
 
 
 def orientation(image: Image.Image) -> Orientation:

@@ -15,17 +15,11 @@ from darkroom.train.runs.command_line import Values, guarded, takes_settings
 def serve(
     dataset: Annotated[Path, typer.Argument(help="Folder of the rl dataset, or of an sft dataset for its questions.")],
     judge: Annotated[Values, JudgeOptions],
-    method: Annotated[
-        str, typer.Option(help="Whose reward: thyme, pyvision, codev, adaptive, figr, your own.")
-    ] = "thyme",
-    protocol: Annotated[
-        ProtocolName | None, typer.Option(help="thyme, pyvision or tool_call; default: the method's.")
-    ] = None,
+    method: Annotated[str, typer.Option(help="Reward: thyme, pyvision, codev, adaptive, figr, your own.")] = "thyme",
+    protocol: Annotated[ProtocolName | None, typer.Option(help="Default: the method's.")] = None,
     prompt: Annotated[str | None, typer.Option(help="Put questions as a paper prints it: thyme_paper, …")] = None,
     max_rounds: Annotated[int | None, typer.Option(min=1, help="Code executions; default: the method's.")] = None,
-    assignments: Annotated[
-        list[str] | None, typer.Option("--set", help="A field of the method, as in method.weight_tool=0.3.")
-    ] = None,
+    assignments: Annotated[list[str] | None, typer.Option("--set", help="A field: method.weight_tool=0.3.")] = None,
     held_out: Annotated[bool, typer.Option("--held-out", help="The rows of the split validation.")] = False,
     host: Host = "127.0.0.1",
     port: Port = 8767,

@@ -117,17 +117,14 @@ def folders_of(phase: Phase, datasets: Sequence[Path], *, skip_missing: bool = F
     shipped = ([dataset] if dataset_files(dataset) else dataset_folders(dataset) for dataset in datasets)
     by_name = {folder.name: folder for folders in shipped for folder in folders}
     if not by_name:
-        raise TrainError(
-            f"no parquet file in {', '.join(map(str, datasets))}. Run: darkroom materialize SOURCE, or point --dataset "
-            "at a folder with a dataset, or with several"
-        )
+        mend = "Run: darkroom materialize SOURCE, or point --dataset at a folder with a dataset, or with several"
+        raise TrainError(f"no parquet file in {', '.join(map(str, datasets))}. {mend}")
     missing = [name for name in phase.families if name not in by_name]
     chosen = [by_name[name] for name in phase.families if name in by_name] if phase.families else list(by_name.values())
     if missing and not (skip_missing and chosen):
-        raise TrainError(
-            f"phase {phase.name} trains on {', '.join(phase.families)}; there is no {', '.join(missing)} among "
-            f"{', '.join(sorted(by_name))}. Run: darkroom materialize SOURCE, or leave them out with --skip-missing"
-        )
+        problem = f"there is no {', '.join(missing)} among {', '.join(sorted(by_name))}"
+        mend = "Run: darkroom materialize SOURCE, or leave them out with --skip-missing"
+        raise TrainError(f"phase {phase.name} trains on {', '.join(phase.families)}; {problem}. {mend}")
     return chosen
 
 

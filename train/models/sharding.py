@@ -30,8 +30,7 @@ def is_sharded(trainer: Any) -> bool:
 
 
 def check_launch(*, lora: int, engine: str = "transformers") -> None:
-    """Raise ``TrainError`` for an ``engine`` that is not installed, and for a launch by ``accelerate`` that could not
-    end with a checkpoint."""
+    """Raise ``TrainError`` for an ``engine`` that is not installed, and for launches that cannot save a checkpoint."""
     if engine != "transformers" and find_spec("vllm") is None:
         mend = "`darkroom train environment vllm` installs such an environment and prints its program (docs/grpo.md)"
         needed = "vLLM in the environment that trains, for a server, too (TRL imports it)"
@@ -51,10 +50,8 @@ def check_launch(*, lora: int, engine: str = "transformers") -> None:
     else:
         return
     if lora:
-        raise TrainError(
-            f"--lora {lora} cannot be merged where weights are sharded: leave {CONFIGURATIONS}/{kind}.yaml out (LoRA "
-            "needs no optimiser state for the base weights), or train all weights"
-        )
+        mend = f"leave {CONFIGURATIONS}/{kind}.yaml out (LoRA needs no optimiser state for the base weights)"
+        raise TrainError(f"--lora {lora} cannot be merged where weights are sharded: {mend}, or train all weights")
 
 
 def note_on_launch(trainer: Any) -> str:

@@ -109,10 +109,8 @@ def tapo(
     ``tool_scores`` is one per round with code: the judge's 0..1, or less than 0 for a redline. ``format`` is added as
     it is (eq. 5 has none, figure 9 at most 0.3). Raises ``ValueError`` unless ``|λ_tool| < |λ_acc|``."""
     if not abs(weight_tool) < abs(weight_accuracy):
-        raise ValueError(
-            f"TAPO needs |weight_tool| < |weight_accuracy|, so that the answer dominates; found {weight_tool} and "
-            f"{weight_accuracy}"
-        )
+        expected = "|weight_tool| < |weight_accuracy|, so that the answer dominates"
+        raise ValueError(f"TAPO needs {expected}; found {weight_tool} and {weight_accuracy}")
     return weight_accuracy * accuracy + weight_tool * (fmean(tool_scores) if tool_scores else 0.0) + format
 
 

@@ -125,10 +125,9 @@ class GrpoSettings(MethodDefaults, TrainingSettings):
         own = [text for text in texts if not text.startswith("trainer.")]
         pairs = [text.partition("=")[::2] for text in own]
         if wrong := [key for key, setting in pairs if not key.startswith("method.") or not setting]:
-            raise TrainError(
-                f"--set takes method.FIELD=VALUE, as in method.weight_tool=0.3; found {wrong[0]!r} (arguments of TRL's "
-                "trainer: trainer.NAME=VALUE)"
-            )
+            expected = "method.FIELD=VALUE, as in method.weight_tool=0.3"
+            others = "(arguments of TRL's trainer: trainer.NAME=VALUE)"
+            raise TrainError(f"--set takes {expected}; found {wrong[0]!r} {others}")
         options = {key.removeprefix("method."): setting for key, setting in pairs}
         trainer = assigned(values.get("trainer")) | assigned(text for text in texts if text not in own)
         return {**values, "options": options, "trainer": trainer}
@@ -144,17 +143,13 @@ class GrpoSettings(MethodDefaults, TrainingSettings):
         generations, oversample = self.generations, self.oversample
         n_trained = self.batch_size * self.accumulation
         if n_trained % generations:
-            raise TrainError(
-                f"batch size x accumulation is {n_trained}, which is no multiple of {generations} generations: the "
-                "rollouts of a prompt must be in one batch"
-            )
+            problem = f"batch size x accumulation is {n_trained}, which is no multiple of {generations} generations"
+            raise TrainError(f"{problem}: the rollouts of a prompt must be in one batch")
         oversampled = self.batch_size * oversample
         if oversampled != round(oversampled) or round(oversampled) * self.accumulation % generations:
-            raise TrainError(
-                f"--oversample {oversample:g} of a batch of {self.batch_size} x {self.accumulation} gives no "
-                f"whole groups of {generations}; choose a batch size of which {oversample:g} times is a multiple of "
-                "them"
-            )
+            batch = f"--oversample {oversample:g} of a batch of {self.batch_size} x {self.accumulation}"
+            mend = f"choose a batch size of which {oversample:g} times is a multiple of them"
+            raise TrainError(f"{batch} gives no whole groups of {generations}; {mend}")
         return self
 
 

@@ -39,10 +39,9 @@ def application() -> Any:
 def prepare_database() -> None:
     installed, expected = version("label-studio"), os.environ["STUDIO_VERSION"]
     if installed != expected:  # the plug-in uses internals of this version, and its routes are classified
-        sys.exit(
-            f"Label Studio {installed} is installed in {sys.prefix}; this version of Darkroom works with {expected} "
-            f"only. Remove that folder, and `darkroom annotate up` installs {expected}"
-        )
+        mend = f"Remove that folder, and `darkroom annotate up` installs {expected}"
+        where = f"is installed in {sys.prefix}; this version of Darkroom works with {expected} only"
+        sys.exit(f"Label Studio {installed} {where}. {mend}")
     django.setup()
     _migrate()
     from darkroom_studio.own_tables import create_tables
@@ -92,11 +91,10 @@ def _check_database(loader: Any) -> None:
     applied = (migration for migration in loader.applied_migrations if migration[0] in apps)
     unknown = sorted(".".join(migration) for migration in applied if migration not in recognized)
     if unknown:
-        sys.exit(
-            f"this database was written by another version of Label Studio, with {len(unknown)} migrations that "
-            f"{os.environ['STUDIO_VERSION']} does not know, such as {unknown[-1]}. Start the version of Darkroom that "
-            "wrote it, or restore the backup from before the upgrade"
-        )
+        n, studio = len(unknown), os.environ["STUDIO_VERSION"]
+        migrations = f"{n} migrations that {studio} does not know, such as {unknown[-1]}"
+        mend = "Start the version of Darkroom that wrote it, or restore the backup from before the upgrade"
+        sys.exit(f"this database was written by another version of Label Studio, with {migrations}. {mend}")
 
 
 def _admin() -> None:

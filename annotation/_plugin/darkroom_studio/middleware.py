@@ -55,13 +55,7 @@ class SubmissionMiddleware:
         body = read_body(request.body, request.encoding)
         settled, language = settled_answer(task.id, user), language_of(request)
         errors = find_submission_errors(
-            body,
-            rules,
-            method=request.method,
-            query=request.GET,
-            stored=stored,
-            settled=settled,
-            language=language,
+            body, rules, method=request.method, query=request.GET, stored=stored, settled=settled, language=language
         )
         if not errors:
             request._body = json.dumps({**body, "lead_time": work_on(task.id, user)}).encode()

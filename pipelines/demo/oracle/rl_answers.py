@@ -182,10 +182,8 @@ def script(turn: CompletionRequest) -> str:
             # answers spelled like the expected one are asked of no judge, and the embedded policy knows no other
             return _vote(False, rng, 0.0, family)
         case _:
-            raise ValueError(
-                "the embedded policy has a part in belongs_together, self_contained, relabel, pass_rate, "
-                f"tool_necessity, suitability, judge_answer; found {family!r}"
-            )
+            parts = "belongs_together, self_contained, relabel, pass_rate, tool_necessity, suitability, judge_answer"
+            raise ValueError(f"the embedded policy has a part in {parts}; found {family!r}")
 
 
 def _tool_necessity(turn: CompletionRequest, rng: Random) -> str:

@@ -7,13 +7,7 @@ from random import Random
 from PIL import Image, ImageOps
 
 from darkroom.pipelines.demo import data_beside
-from darkroom.pipelines.demo.images.material import (
-    PHOTOGRAPHS,
-    font,
-    joint_license,
-    lettered,
-    photograph_image,
-)
+from darkroom.pipelines.demo.images.material import PHOTOGRAPHS, font, joint_license, lettered, photograph_image
 from darkroom.pipelines.demo.rl_questions.questions import (
     COLOURS,
     INK,

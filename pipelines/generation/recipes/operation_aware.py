@@ -81,8 +81,7 @@ def modes() -> dict[Style, tuple[str, ...]]:
 
 recipe = Recipe(
     family="operation_aware",
-    description="Operation-aware: a zoom by tool call where it is needed, words where not (Look Less, Reason "
-    "More, §4.1).",
+    description="Operation-aware: a zoom by tool call where needed, words where not (Look Less, Reason More, §4.1).",
     file=Path(__file__),
     prompt=bundled_prompt("operation_aware"),
     protocol=ToolCall(),

@@ -16,12 +16,7 @@ from markupsafe import Markup
 from pygments.formatters import HtmlFormatter
 
 from darkroom.pipelines.generation.stage import SAMPLES, STAGES
-from darkroom.pipelines.inspection.gallery.entries import (
-    Entry,
-    RejectedRows,
-    entry_of_reject,
-    entry_of_row,
-)
+from darkroom.pipelines.inspection.gallery.entries import Entry, RejectedRows, entry_of_reject, entry_of_row
 from darkroom.pipelines.inspection.pages import data_url, embedded_json, html_page
 from darkroom.pipelines.publishing.dataset_reader import ASSETS, count_rows, map_in_threads, read_rows
 from darkroom.pipelines.publishing.rendering import render
@@ -141,8 +136,7 @@ def write_entries(
     inline_bytes: int = INLINE_BYTES,
 ) -> Path | None:
     """Write entries as a page, which is replaced whole; they wait on disk until it is written. ``addresses``: images
-    that lie beside the page already. Other images of more than ``inline_bytes`` altogether go to ``<page>_files``,
-    which is returned then."""
+    beside the page. Others of more than ``inline_bytes`` altogether go to ``<page>_files``, which is then returned."""
     page.parent.mkdir(parents=True, exist_ok=True)
     images = _PageImages(page, inline_bytes)
     with tempfile.TemporaryFile(dir=page.parent) as contents:

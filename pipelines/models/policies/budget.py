@@ -162,10 +162,9 @@ class BudgetPool:
             self._start = self._clock()
         if reached := self._reached():
             pool = f" of the pool {self._tracker.name!r}" if self._tracker is not None else ""
-            raise BudgetSpent(
-                f"the budget{pool} is spent: {reached}, in {self.spent.calls} calls. Run this again with a larger "
-                "budget: it resumes where it stopped, and finished calls are not paid for a second time"
-            )
+            resumes = "it resumes where it stopped, and finished calls are not paid for a second time"
+            spent = f"the budget{pool} is spent: {reached}, in {self.spent.calls} calls"
+            raise BudgetSpent(f"{spent}. Run this again with a larger budget: {resumes}")
 
     def pay(self, usage: Usage) -> None:
         self._own += usage

@@ -67,10 +67,8 @@ def oracles() -> Mapping[str, EntryPoint]:
 def oracle_script(family: str) -> Script:
     """The script of a family. Raises ``PolicyUnavailable`` where no package registers one."""
     if family not in oracles():
-        raise PolicyUnavailable(
-            f"the embedded policy has no script for the family {family!r}: set DARKROOM_POLICY=openai, "
-            f"DARKROOM_POLICY_URL and DARKROOM_POLICY_MODEL"
-        )
+        mend = "set DARKROOM_POLICY=openai, DARKROOM_POLICY_URL and DARKROOM_POLICY_MODEL"
+        raise PolicyUnavailable(f"the embedded policy has no script for the family {family!r}: {mend}")
     return cast(Script, loaded(oracles()[family], PolicyUnavailable))
 
 

@@ -198,7 +198,5 @@ def _json(answer: bytes, status: int) -> Any:
         if (page := _PAGE.match(answer[:_TITLE_BYTES].decode("utf-8", "replace"))) is None:
             raise NoAnswer(f"the answer was cut off ({type(error).__name__}: {error})") from None
     title = f" ({' '.join(page[1].split())!r})" if page[1] else ""
-    raise PolicyError(
-        f"HTTP {status} with a page of HTML{title} instead of a completion: set the URL of the API, which usually ends "
-        "with /v1, and check the proxy"
-    )
+    mend = "set the URL of the API, which usually ends with /v1, and check the proxy"
+    raise PolicyError(f"HTTP {status} with a page of HTML{title} instead of a completion: {mend}")

@@ -42,9 +42,7 @@ FOREGROUND = (
 
 
 def serve(
-    model: Annotated[
-        str | None, typer.Argument(help="A name on the Hugging Face hub, or a folder with a checkpoint.")
-    ] = None,
+    model: Annotated[str | None, typer.Argument(help="A name on Hugging Face's hub, or a checkpoint's folder.")] = None,
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="[-- ARGUMENTS]", help="Passed on to the engine unchanged.")
     ] = None,
@@ -55,9 +53,7 @@ def serve(
     device: Annotated[Device, typer.Option(help="vllm: an NVIDIA GPU, or for small models this CPU.")] = "gpu",
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="Default: a free one.")] = None,
     host: Annotated[str, typer.Option(help="0.0.0.0 admits other machines, without a key.")] = "127.0.0.1",
-    context: Annotated[
-        str, typer.Option(help="vllm: maximum conversation length in tokens; auto: as model and memory allow.")
-    ] = "auto",
+    context: Annotated[str, typer.Option(help="vllm: context in tokens; auto: as model and memory allow.")] = "auto",
     images: Annotated[int, typer.Option(min=1, help="vllm: maximum number of images in one conversation.")] = 32,
     detach: Annotated[bool, typer.Option("--detach", hidden=True)] = False,
     status: Annotated[bool, typer.Option("--status", hidden=True)] = False,

@@ -211,10 +211,9 @@ def refuse_own_flags(arguments: tuple[str, ...]) -> None:
     for argument in arguments:
         flag = argument.split("=")[0].replace("_", "-")  # vLLM takes both spellings
         if flag in OWN_FLAGS:
-            raise ServingError(
-                f"{flag} cannot be passed through: --host and --port go before --, the model's name is MODEL, and a "
-                "key needs a server of your own (set DARKROOM_POLICY_URL and DARKROOM_POLICY_KEY)"
-            )
+            key = "a key needs a server of your own (set DARKROOM_POLICY_URL and DARKROOM_POLICY_KEY)"
+            others = "--host and --port go before --, the model's name is MODEL"
+            raise ServingError(f"{flag} cannot be passed through: {others}, and {key}")
 
 
 REQUIREMENT = "vllm==0.32.0"

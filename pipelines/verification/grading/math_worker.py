@@ -61,10 +61,8 @@ class MathsProcess:
             line = b""
         if not line:
             self.close()
-            raise GradingError(
-                f"expected an answer of {sys.executable} {_PROGRAM}, found none; run it by hand to see why "
-                "(math-verify must be installed)"
-            )
+            mend = "run it by hand to see why (math-verify must be installed)"
+            raise GradingError(f"expected an answer of {sys.executable} {_PROGRAM}, found none; {mend}")
         answer = json.loads(line)
         return Comparison(answer["same"], tuple(answer["values"]), answer["error"])
 

@@ -213,19 +213,17 @@ def calibrate_for(scores: Sequence[float], labels: Sequence[bool], *, target_pre
     chosen_on = np.random.default_rng(0).permutation(len(label)) < len(label) // 2
     rest = label[~chosen_on]
     if len(label) < 2 * _LEAST_LABELS or rest.all() or not rest.any():
-        raise CalibrationError(
-            f"{len(label)} labels, {label.sum()} of them good: a threshold is chosen on one half of the labels and "
-            f"measured on the other; label at least {2 * _LEAST_LABELS} rows, good and bad ones"
-        )
+        halves = "a threshold is chosen on one half of the labels and measured on the other"
+        mend = f"label at least {2 * _LEAST_LABELS} rows, good and bad ones"
+        raise CalibrationError(f"{len(label)} labels, {label.sum()} of them good: {halves}; {mend}")
     tried, good = score[chosen_on], label[chosen_on]
     reached = {float(threshold): _counted(tried >= threshold, good) for threshold in np.unique(tried)}
     precision = {threshold: n.good_passed / (n.good_passed + n.bad_passed) for threshold, n in reached.items()}
     if not (enough := [threshold for threshold, share in precision.items() if share >= target_precision]):
         best = max(precision, key=lambda threshold: precision[threshold])
-        raise CalibrationError(
-            f"no threshold reaches a precision of {target_precision:g}; the best is {precision[best]:.3f} at {best:g}. "
-            "Use more votes, a better judge or prompt, or a lower target"
-        )
+        problem = f"no threshold reaches a precision of {target_precision:g}"
+        mend = "Use more votes, a better judge or prompt, or a lower target"
+        raise CalibrationError(f"{problem}; the best is {precision[best]:.3f} at {best:g}. {mend}")
     counts = _counted(score[~chosen_on] >= min(enough), label[~chosen_on])
     return replace(counts.calibration(min(enough)), target_precision=target_precision, n_chosen_on=int(chosen_on.sum()))
 

@@ -172,10 +172,9 @@ class BatchJudge:
         whole, light = self.reader.read([opened]), self.sizes.read([opened])
         same = all(whole[name].equal(light[name]) for name in ("input_ids", "labels"))
         if not same or (images and len(whole["pixel_values"]) != int(light["image_grid_thw"].prod(dim=1).sum())):
-            raise TrainError(
-                f"row {row['trajectory_id']} is read otherwise with its pixels than by the sizes of its images: "
-                "this version of transformers does not fit the gate; use the one that pyproject.toml names"
-            )
+            problem = f"row {row['trajectory_id']} is read otherwise with its pixels than by the sizes of its images"
+            mend = "this version of transformers does not fit the gate; use the one that pyproject.toml names"
+            raise TrainError(f"{problem}: {mend}")
 
 
 _judgement: BatchJudge | None = None

@@ -101,10 +101,8 @@ def _method_of(path: Path, digest: str) -> Method:
     """Import the method that a file defines. Raises ``TrainError``, naming the file and what it lacks."""
     method = getattr(imported(path, TrainError), "method", None)
     if not isinstance(method, Method) or not hasattr(method, "__dataclass_fields__"):
-        raise TrainError(
-            f"{path}: expected a module-level `method = …`, a dataclass that extends "
-            f"darkroom.train.rl.methods.base.Method; found {method!r}"
-        )
+        expected = "a module-level `method = …`, a dataclass that extends darkroom.train.rl.methods.base.Method"
+        raise TrainError(f"{path}: expected {expected}; found {method!r}")
     if missing := [name for name in ("says", "protocol", "terms") if not hasattr(method, name)]:
         raise TrainError(f"{path}: {type(method).__name__} lacks {', '.join(missing)}")
     if method.protocol not in PROTOCOLS:

@@ -80,11 +80,10 @@ class AdaptiveMethod(Method, paper="adaptive"):
         parts = {"forced": self.forced, "forbidden": self.forbidden, "free": self.free}
         n_parts = sum(parts.values())
         if n_rollouts % n_parts:
-            raise TrainError(
-                f"{self.name} divides a group into {'quarters' if n_parts == 4 else f'{n_parts} parts'} "
-                f"({', '.join(f'{n} {mode}' for mode, n in parts.items())}): {n_rollouts} rollouts cannot be; choose a "
-                f"multiple of {n_parts} for --generations"
-            )
+            what = "quarters" if n_parts == 4 else f"{n_parts} parts"
+            modes = ", ".join(f"{n} {mode}" for mode, n in parts.items())
+            problem = f"{self.name} divides a group into {what} ({modes}): {n_rollouts} rollouts cannot be"
+            raise TrainError(f"{problem}; choose a multiple of {n_parts} for --generations")
         return tuple(mode for mode, n in parts.items() for _ in range(n * n_rollouts // n_parts))
 
     async def score(self, group: Sequence[RolloutOutcome], judges: Judges) -> list[RolloutScore]:

@@ -136,10 +136,9 @@ def check_lengths(
     if long:
         room = context - max(long)
         mend = f", or set --max-tokens {room} or less" if room > 0 else ", or leave these rows out"
-        raise TrainError(
-            f"{len(long)} of {len(lengths)} prompts and --max-tokens {max_tokens} exceed the model's context of "
-            f"{context} tokens; the longest prompt has {max(long)}: lower --max-pixels{mend}"
-        )
+        problem = f"{len(long)} of {len(lengths)} prompts and --max-tokens {max_tokens} exceed the model's context"
+        longest = f"the longest prompt has {max(long)}"
+        raise TrainError(f"{problem} of {context} tokens; {longest}: lower --max-pixels{mend}")
 
 
 def check_pixels(model: Path, processor: Any, engine: str) -> None:
@@ -147,10 +146,9 @@ def check_pixels(model: Path, processor: Any, engine: str) -> None:
     reads images in another size: rollouts would be sampled from one image and trained on another."""
     own = load_processor(model).image_processor.size
     if engine != "transformers" and processor.image_processor.size != own:
-        raise TrainError(
-            f"--engine {engine} reads images by the checkpoint's own limits: give --min-pixels {own['shortest_edge']} "
-            f"and --max-pixels {own['longest_edge']}, or others to the SFT that makes the checkpoint"
-        )
+        limits = f"--min-pixels {own['shortest_edge']} and --max-pixels {own['longest_edge']}"
+        mend = f"give {limits}, or others to the SFT that makes the checkpoint"
+        raise TrainError(f"--engine {engine} reads images by the checkpoint's own limits: {mend}")
 
 
 def prompt_length(
