@@ -122,3 +122,10 @@ def test_a_megabyte_costs_no_more_than_what_is_looked_at(make_case):
 @pytest.mark.parametrize("family", sorted(load_recipes()))
 def test_every_family_has_both_checks(family):
     assert set(EVERY_FAMILY) <= set(load_recipes()[family].checks)
+
+
+def test_what_repeats_itself_is_shown_from_the_middle(make_case):
+    text = rambling(1000) + "over and over " * 300
+    detail = not_repetitive(row(make_case, "thought", text)).detail
+    start = (len(text) - 80) // 2
+    assert repr(text[start : start + 80]) in detail

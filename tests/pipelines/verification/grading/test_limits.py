@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from darkroom.pipelines.records import Sample, Truth
+from darkroom.pipelines.verification.grading.corruptions import texts
 from darkroom.pipelines.verification.grading.maths import MAX_DEPTH, read_expression
 from darkroom.pipelines.verification.grading.number_words import in_digits
 from darkroom.pipelines.verification.grading.numeric import none_as_zero
@@ -33,3 +35,9 @@ def test_two_numbers_are_a_year_from_the_thirteenth_hundred_to_the_twentieth(wor
 def test_only_the_first_none_is_a_count() -> None:
     assert none_as_zero("no dogs and no cats", "0") == "0 dogs and no cats"
     assert none_as_zero("no dogs", "3") == "no dogs"
+
+
+@pytest.mark.parametrize(("answer", "changed"), [("fax", "fay"), ("x", "y"), ("fox y", "fox x"), ("bus", "bux")])
+def test_a_changed_letter_is_another_one(answer: str, changed: str) -> None:
+    sample = Sample("s" * 64, "test", "1", "", (), "What is it?", (), answer, Truth(), "object")
+    assert {each.text for each in texts(sample) if each.kind == "letter changed"} == {changed}
