@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 import httpx2
 
 from darkroom.annotation import AnnotationError, FormChanged, ServerUnreachable
-from darkroom.annotation.label_studio.forms import ROUND_FORMS, form, guide_mark
+from darkroom.annotation.label_studio.forms import PROJECT_SETTINGS, ROUND_FORMS, form, guide_mark
 from darkroom.annotation.label_studio.protocol import ChangedTask, Person, TaskListing
 from darkroom.sandbox.errors import require_extra
 
@@ -102,14 +102,9 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
                 description=description,
                 label_config=form(round),
                 expert_instruction=guide,
-                show_instruction=True,
                 maximum_annotations=1 + n_excluded,
-                sampling="Sequential sampling",
-                skip_queue="REQUEUE_FOR_OTHERS",
-                show_skip_button=True,
-                enable_empty_annotation=False,
-                show_collab_predictions=True,
                 request_options=ONCE,
+                **PROJECT_SETTINGS,
             )
         )
         return int(created.id)

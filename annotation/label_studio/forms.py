@@ -16,7 +16,7 @@ upright and without EXIF, so that the browser shows the stored pixels.
 import re
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 from markdown_it import MarkdownIt
@@ -60,6 +60,7 @@ class RoundForm(NamedTuple):
     roles: tuple[str, ...]
 
 
+PROJECT_SETTINGS: dict[str, Any] = _TABLES["project"]
 ROUND_FORMS = {name: RoundForm(**shown, roles=OPEN_TO[name]) for name, shown in _TABLES["rounds"].items()}
 
 

@@ -19,6 +19,7 @@ from typing import Any
 from darkroom.annotation.label_studio.protocol import NOTHING, Person
 from darkroom.annotation.rounds.campaign import Terms
 from darkroom.annotation.rounds.journal_file import (
+    QUERIES,
     REQUEST_COLUMNS,
     JournalFile,
     RecordTask,
@@ -29,24 +30,6 @@ from darkroom.annotation.rounds.journal_file import (
     version_digest,
 )
 from darkroom.pipelines.records.digest import digest
-
-_N_SUBMISSIONS = """
-    (select count(distinct r.annotation_id) from revisions r
-    where (r.task_id = tasks.task_id or r.task_id in (select task_id from retired where retired.key = tasks.key))
-    and r.annotation_id not in (select annotation_id from gone)
-    and json_extract(r.raw, '$.was_cancelled') is not 1
-    and not (json_extract(r.raw, '$.result') = '[]' and json_extract(r.raw, '$.lead_time') is null))"""
-"""Of a task, without skips and without empty annotations that exclude an account."""
-_ROLES = """
-    update revisions set roles = coalesce((
-        select group_concat(distinct r.role) from roles r
-        where r.person_id = json_extract(revisions.raw, '$.completed_by')
-        and (r.last_demand is null or r.last_demand >= (
-            select d.seq from demands d join (
-                select key, task_id from tasks union all select key, task_id from retired) using (key)
-            where task_id = revisions.task_id))), '')
-    where roles is null"""
-"""The roles that each signer had at some time from the hand-out of the task on."""
 
 
 class Journal(JournalFile):
@@ -116,11 +99,7 @@ class Journal(JournalFile):
 
     def unready(self, round: str) -> list[tuple[str, int, TaskRequest]]:
         """Tasks of a round without their settings on the server yet: key, task and request."""
-        rows = self._db.execute(
-            f"select key, task_id, {REQUEST_COLUMNS}"
-            " from tasks t cross join demands d using (key) where d.round = ? and not t.is_ready order by d.seq",
-            (round,),
-        )
+        rows = self._db.execute(QUERIES["unready"].format(columns=REQUEST_COLUMNS), (round,))
         return [(row[0], row[1], TaskRequest(*row[2:])) for row in rows]
 
     def add_tasks(
@@ -132,12 +111,8 @@ class Journal(JournalFile):
 
     def tasks(self, project_id: int) -> list[StoredTask]:
         """The valid tasks of a project that the server is expected to have."""
-        rows = self._db.execute(
-            f"select tasks.task_id, tasks.key, data, overlap, n_wanted, {_N_SUBMISSIONS} "
-            "from tasks join demands using (key) where project_id = ? and not is_lost order by tasks.task_id",
-            (project_id,),
-        )
-        return [StoredTask(*row) for row in rows]
+        query = QUERIES["tasks"].format(n_submissions=QUERIES["n_submissions"])
+        return [StoredTask(*row) for row in self._db.execute(query, (project_id,))]
 
     def n_tasks(self, project_id: int) -> int:
         """The number of tasks that the server is expected to have in a project."""
@@ -165,7 +140,7 @@ class Journal(JournalFile):
         n_wanted = "(select n_wanted from demands where demands.key = tasks.key)"
         with self.transaction():
             condition = "project_id = (select project_id from projects where round = ?)"
-            self._retire(f"{condition} and {_N_SUBMISSIONS} < {n_wanted}", round)
+            self._retire(f"{condition} and {QUERIES['n_submissions']} < {n_wanted}", round)
             self._db.execute("delete from projects where round = ?", (round,))
 
     def rounds(self) -> list[str]:
@@ -200,15 +175,8 @@ class Journal(JournalFile):
         marks, selected = ",".join("?" * len(rounds)), "and d.item_id in touched" if changed else ""
         # a snapshot, independent of concurrent writes; the garbage collector may close it in another thread
         reader = sqlite3.connect(self.path, timeout=60, check_same_thread=False)
-        rows = reader.execute(
-            f"select d.key, {REQUEST_COLUMNS}, terms, t.task_id, t.project_id, r.seq, r.annotation_id, r.digest, "
-            "r.task_id, r.raw, r.roles, g.annotation_id from demands d left join tasks t using (key) "
-            "left join revisions r on r.task_id = t.task_id "
-            "or r.task_id in (select task_id from retired where retired.key = d.key) "
-            "left join gone g on g.annotation_id = r.annotation_id "
-            f"where d.round in ({marks}) {selected} order by d.item_id, d.seq, r.seq",
-            list(rounds),
-        )
+        query = QUERIES["record_tasks"].format(columns=REQUEST_COLUMNS, marks=marks, selected=selected)
+        rows = reader.execute(query, list(rounds))
         with closing(reader):
             for item_id, item_rows in groupby(rows, key=lambda row: row[2]):
                 yield item_id, read_tasks(item_rows)
@@ -225,7 +193,7 @@ class Journal(JournalFile):
                 if role != person.role:
                     self._db.execute(end, (seq,))
                     self._db.execute(new, (person.person_id, person.role))
-            self._db.execute(_ROLES)
+            self._db.execute(QUERIES["roles"])
 
     def people(self) -> dict[int, Person]:
         return {row[0]: Person(*row) for row in self._db.execute("select * from people order by person_id")}
@@ -252,11 +220,7 @@ class Journal(JournalFile):
 
     def versions_after(self, number: int) -> Iterator[tuple[int, dict[str, Any], dict[str, Any] | None]]:
         """Versions after one: the annotation, its content, and its content before, None for a new one."""
-        query = (
-            "select r.annotation_id, r.raw, (select p.raw from revisions p where p.annotation_id = r.annotation_id "
-            "and p.seq < r.seq order by p.seq desc limit 1) from revisions r where r.seq > ? order by r.seq"
-        )
-        for annotation_id, raw, previous in self._db.execute(query, (number,)):
+        for annotation_id, raw, previous in self._db.execute(QUERIES["versions_after"], (number,)):
             yield annotation_id, json.loads(raw), previous and json.loads(previous)
 
     @property

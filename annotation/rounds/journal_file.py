@@ -22,6 +22,8 @@ SCHEMA = 5
 """Of the file (``pragma user_version``); 0 is a file of a version before terms, or a new one."""
 TABLES = Path(__file__).with_name("journal.sql").read_text(encoding="utf-8")
 _STEPS = tomllib.loads(Path(__file__).with_name("journal_steps.toml").read_text(encoding="utf-8"))
+QUERIES: dict[str, str] = _STEPS["queries"]
+"""The longer statements, by name."""
 
 
 class TaskRequest(NamedTuple):
