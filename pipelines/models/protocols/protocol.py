@@ -35,7 +35,7 @@ Videos = tuple[VideoRef, ...]
 
 
 class Protocol(ABC):
-    """A way of thinking with images. Subclasses give tags, how a conversation opens, how to read and write turns."""
+    """One way of thinking with images. A subclass says its tags, how a conversation opens, how to read and write turns."""
 
     name: str
     container: str
