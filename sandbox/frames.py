@@ -119,7 +119,8 @@ def _has_more_values(payload: bytes, most: int) -> bool:
 
 
 def parse_reply(payload: bytes, limits: Limits, code: str = "") -> tuple[Observation, tuple[Frame, ...]]:
-    """Check every field of a reply to this code; its images' pixels are read later. Raises ProtocolViolation."""
+    """Check every field of a reply to this code; the pixels of its images are still to be read. Raises
+    ProtocolViolation."""
     fields = parse_json(payload, max_values=_max_values(limits))
     status = _text(fields.get("status"), 16)
     _require(status in _GUEST_STATUSES, "the reply has an unknown status")

@@ -26,7 +26,8 @@ _VIDEO_SUFFIXES = {".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".gif", ".mp
 
 @contextmanager
 def open_inputs(images: Sequence[ImageInput], videos: Sequence[VideoInput], limits: Limits) -> Iterator[list[int]]:
-    """A descriptor per image, then per video. Raises ImageUnreadable, SandboxError, InputsTooLarge, OSError."""
+    """One descriptor per image, then per video, closed at the end. Raises ImageUnreadable, SandboxError,
+    InputsTooLarge, OSError."""
     fds: list[int] = []
     try:
         for index, image in enumerate(images):

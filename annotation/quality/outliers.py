@@ -1,5 +1,6 @@
 """Outliers: people below their peers, people who got worse, and the figures of every day or week (UTC). A first version
-counts on the day it was written, once checked; blind answers and checks of planted errors on their own day."""
+counts on the day it was written, once its checks are finished; a blind answer and a check of a planted error on the day
+of the check."""
 
 from collections.abc import Collection, Sequence
 from datetime import date, timedelta

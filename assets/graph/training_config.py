@@ -49,7 +49,8 @@ class SftConfig(LaunchpadSettings):
         description=f"A paper's recipe with its phases: {', '.join(recipe_names())}; empty: one phase, as set here.",
     )
     families: list[str] = Field(default=[])
-    """Which of datasets/sft/<family> to train on; none: crop, or with a recipe all, from which phases choose."""
+    """Which of datasets/sft/<family> to train on; none: crop, or with a recipe all, from which its phases take
+    theirs."""
     datasets: list[str] = Field(default=[])
     """Other datasets to train on, by their folders below datasets/."""
     epochs: float | None = _option(SftSettings, "epochs")

@@ -116,7 +116,8 @@ def print_annotated_summary(console: Console, workspace: Workspace) -> None:
 
 
 def print_intake(console: Console, workspace: Workspace, keys: Sequence[TableKey]) -> int:
-    """Print how many rows of a source became samples (returned), what was not read of them, then its rejects."""
+    """Print how many rows of a source became samples, what was not read of them, then its rejects with reasons. The
+    number of samples."""
     n_in, n_out, n_not_applicable = _totals(workspace, keys)
     apart = f", {n_not_applicable:,} not applicable" if n_not_applicable else ""
     n_rejects = n_in - n_out - n_not_applicable

@@ -23,7 +23,8 @@ def majority(n_yes: int, n_no: int) -> Majority:
 class Votes:
     """Votes: independent answers of one model to one question (``pipelines/models/self_consistency.py``). ``ballots``:
     yes, no, or None for no answer, by seed. ``n_wanted``: how many were to be asked for, unless the result was certain
-    before. ``reasons``: what each said. ``threshold``: the share of yes from which on a calibrated judge says yes."""
+    before. ``reasons``: what each said, as far as it did. ``threshold``: the share of yes from which on a calibrated
+    judge says yes."""
 
     judge: str
     ballots: tuple[bool | None, ...]

@@ -68,8 +68,9 @@ def create_table(engine: sa.Engine, table: sa.Table) -> None:
 
 
 def transact(engine: sa.Engine, work: Callable[[sa.Connection], _T]) -> _T:
-    """Run ``work`` in a transaction of its own and return its result. Retried while a PostgreSQL is away, so it must
-    bear being done twice: a server may be lost after a commit. Raises ``LedgerUnavailable`` after ``AWAY_SECONDS``."""
+    """Run ``work`` in a transaction of its own and return its result. It is tried again while a PostgreSQL is away, so
+    it must bear being done twice: a server may be lost after it committed. Raises ``LedgerUnavailable`` after
+    ``AWAY_SECONDS``."""
     deadline = time.monotonic() + AWAY_SECONDS
     while True:
         try:

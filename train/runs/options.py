@@ -154,7 +154,8 @@ def _value(name: str, text: str) -> Any:
 
 
 def chosen_wording(name: str | None, *, protocol: str | None = None) -> PaperPrompt | None:
-    """Open ``--prompt``'s prompt, if any. Raises ``UserError`` (unknown), ``TrainError`` (of another ``protocol``)."""
+    """Open the prompt of ``--prompt``; None without. Raises ``UserError`` for an unknown one, ``TrainError`` for one
+    of another ``protocol``."""
     if not name:
         return None
     wording = paper_prompt(name)

@@ -156,7 +156,8 @@ _TRIES = 12
 
 
 def label_of(sample: Sample) -> str:
-    """The target's name, on one line, or its category in words: some sources have none, or give the answer away."""
+    """The target's name, on one line, or by the category what is shown: not every source has one, and some give the
+    answer away."""
     label = " ".join(sample.truth.boxes[0].label.split()) if sample.truth.boxes else ""
     unnamed: dict[str, str] = _SAYS["unnamed"]
     return label if label and names_answer(label, sample) is None else unnamed.get(sample.category, unnamed["other"])

@@ -82,7 +82,8 @@ def _search(turn: CompletionRequest) -> str:
 
 
 crop = family_script(_look_or_answer)
-"""A crop of the target, for one row in six after too wide a look, and what it shows; a search among lookalikes."""
+"""A crop of the target, for one row in six after too wide a look, then what it shows; a search where nothing else tells
+the target from others."""
 
 
 _FURTHER = data_beside(__file__, "further_enhancement")

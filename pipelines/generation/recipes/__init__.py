@@ -109,7 +109,8 @@ class Plan:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
     """One family. ``prepare`` makes a sample ready or raises ``RowError`` (unsuitable). The prompt's slots are
-    ``question``, ``sizes``, ``videos``, ``facts`` (measured claims about the image) and names in the prepared hint."""
+    ``question``, ``sizes``, ``videos``, ``facts`` (what may be claimed of the image, as measured) and names in the
+    prepared hint."""
 
     family: str
     description: str

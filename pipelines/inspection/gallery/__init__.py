@@ -136,7 +136,8 @@ def write_entries(
     inline_bytes: int = INLINE_BYTES,
 ) -> Path | None:
     """Write entries as a page, which is replaced whole; they wait on disk until it is written. ``addresses``: images
-    beside the page. Others of more than ``inline_bytes`` altogether go to ``<page>_files``, which is then returned."""
+    that lie beside the page already. Other images of more than ``inline_bytes`` altogether go to ``<page>_files``,
+    which is returned then."""
     page.parent.mkdir(parents=True, exist_ok=True)
     images = _PageImages(page, inline_bytes)
     with tempfile.TemporaryFile(dir=page.parent) as contents:

@@ -62,7 +62,8 @@ _TEXTS = ("text", "value", "thinking", "summary", "reasoning")
 """Names of a part's text."""
 _THINK = re.compile(r"\A\s*(?:<(?:seed:)?think>|<thought>|◁think▷|\[THINK]|<\|channel\|>analysis<\|message\|>)", re.I)
 _THINK_END = re.compile(r"</(?:seed:)?think>|</thought>|◁/think▷|\[/THINK]|<\|end\|>.{0,40}?final<\|message\|>", re.I)
-"""Qwen's and DeepSeek's marks, Seed-OSS's, Gemma's, Kimi's, Magistral's and gpt-oss's, where no parser removed them."""
+"""Qwen's and DeepSeek's marks, Seed-OSS's, Gemma's, Kimi's, Magistral's and those of gpt-oss, where no parser took
+them out."""
 _VERSION = re.compile(r"(?:[-@:](?:latest|main|preview|exp|v?[0-9][0-9.]*))+")
 """What providers add to the name of a model: a date, a revision (``gpt-4o-2024-08-06``, ``claude@20240620``)."""
 

@@ -35,7 +35,8 @@ Videos = tuple[VideoRef, ...]
 
 
 class Protocol(ABC):
-    """One way of thinking with images. A subclass says its tags, how a conversation opens, how to read and write turns."""
+    """One way of thinking with images. A subclass says which tags there are, how a conversation opens, and how a turn
+    is read and written."""
 
     name: str
     container: str

@@ -37,8 +37,9 @@ from darkroom.pipelines.records.samples import FRAME
 
 class PyVision(Protocol):
     r"""The protocol of PyVision: code runs in a Python session with images and videos open. A turn's code counts up to
-    its first ``</code>``, with or without a fence; an answer with or without ``\boxed``, which is written where its
-    braces balance. Malformed: as ``markup.code_or_answer``, empty code or answer, differing boxes, lone tags."""
+    its first ``</code>``, with or without a fence; an answer with or without ``\boxed``, which is written unless its
+    braces are not balanced. Malformed: as ``markup.code_or_answer``, empty code or answer, boxes that differ, a tag
+    without its partner."""
 
     name, container, marker = "pyvision", "code", "interpreter"
     tags = ("code", "answer")

@@ -1,6 +1,7 @@
 """Verify that one image shows a part of another: the shared places give the frame, the pixels decide. Every pair of
 matching features proposes a similarity (scale, angle, shift). The few proposals that most other pairs agree with are
-refined on the pixels, and the images are correlated where they overlap. A matrix maps the query to the image."""
+refined on the pixels, and the two images are correlated where they overlap. A matrix takes a place of the query to its
+place in the image."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -194,7 +194,8 @@ def prepare_vllm() -> None:
     """Prepare vLLM in this process, on a CPU; called before a trainer makes its engine. The engine computes in float32
     as the trainer does, and is not compiled, for which it would need a C++ compiler. Where the CPU has AVX-512, vLLM
     0.31 computes with copies that oneDNN has packed, and drops the weights themselves. A later update fails then
-    ("'Parameter' object has no attribute 'weight_loader'"), or does nothing (output head). Here torch computes."""
+    ("'Parameter' object has no attribute 'weight_loader'"), or does nothing (output head). Here torch computes with the
+    weights."""
     from trl.generation import vllm_generation
     from vllm.model_executor.layers import utils
 
