@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from darkroom.annotation.rounds.next_tasks import reasons_shown
+from darkroom.pipelines.records.annotation import FieldChange
 from darkroom.pipelines.records.reject_reasons import Reason
 from tests.annotation.desk import ADMIN, ANN, BOB, CEM, EVE, FAY, Desk, accepts, box, fixes, record, rejects
 
@@ -197,3 +201,20 @@ def test_walking_twice_gives_the_same(desk: Desk) -> None:
     checked(desk)
     desk.submit(desk.hand_out(), FAY, rejects())
     assert desk.state() == desk.state()
+
+
+def test_who_rewrites_a_record_reads_what_was_changed_and_why(desk: Desk) -> None:
+    written(desk)
+    desk.submit(desk.hand_out(), BOB, fixes("43"))
+    desk.submit(desk.hand_out(), EVE, rejects("ambiguous"))
+    state = desk.state()
+    assert reasons_shown(state).splitlines()[2:-2] == ["- Ambiguous question"]
+    changes = (FieldChange("answer", "42", "43"), FieldChange("boxes", "[]", "[[1, 2, 3, 4]]"))
+    fix = replace(state.history[-1], verdict="fix", changes=changes, reasons=(), comment="a *note*")
+    told = reasons_shown(replace(state, history=[*state.history, fix]))
+    assert told.splitlines()[2:-2] == [
+        "- Ambiguous question",
+        "- Answer: “42” → “43”",
+        "- Other boxes",
+        "- “a \\*note\\*”",
+    ]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from darkroom.pipelines.verification.grading.word_lists import any_of, read_words
+from darkroom.pipelines.verification.grading.word_lists import NEAR, WordModel, any_of, read_words
 
 
 def written(folder: Path, text: str) -> str:
@@ -41,3 +41,15 @@ def test_a_part_that_is_not_there_is_an_error(tmp_path: Path):
 
 def test_any_of_several_patterns_prefers_the_first():
     assert any_of(["metre", "met"]) == "(?:metre|met)"
+
+
+@pytest.mark.parametrize(("first", "name"), [("7", "number"), ("oak", "tree")])
+def test_words_are_near_up_to_so_many_between_them(tmp_path: Path, first: str, name: str):
+    module = tmp_path / "words.py"
+    module.with_name("near_classes.toml").write_text("tree = 'oak'\nsign = 'sign'\n[values]\nnumber = '\\d+'\n")
+    module.with_name("near_weights.json").write_text("{}")
+    model = WordModel(str(module), "near")
+    near, far = (f"{first} {'and ' * n}sign" for n in (NEAR, NEAR + 1))
+    pairs = {f"{name}>sign", f"{name}~sign"}
+    assert model.features(near) & pairs == pairs
+    assert model.features(far) & pairs == {f"{name}>sign"}
