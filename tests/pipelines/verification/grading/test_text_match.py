@@ -31,7 +31,7 @@ def test_words_are_the_same_but_for_case_and_one_article(answer, expected, same)
         ("Mill St", "Mill Street", True), ("St", "Street", False), ("Mill St no 5", "Mill Street no 5", True),
         ("tv", "television", True),
         ("colour", "color", True), ("table-tennis", "table tennis", True), ("J. R. R. Tolkien", "JRR Tolkien", True),
-        ("Austen, Jane", "Jane Austen", True), ("Jane, Austen", "Jane Austen", False),
+        ("Austen, Jane", "Jane Austen", True),
         ("www.a.com", "https://a.com/", True),
         ("www.b.com", "https://a.com/", False), ("Zurich", "Zürich", True), ("Zürich", "Zurich", False),
         # numbers in words, in any of their forms
@@ -79,7 +79,8 @@ GAS, DOING, CHINESE = "Which gas is it?", "What is he doing?", "这是什么?"
         ("taking out milk", "takes out milk", DOING, True), ("taking out milk", "takes out bread", DOING, False),
         ("carrying milk", "takes milk", DOING, False), ("taking out milk", "takes out milk", "Which?", False),
         ("60 x 80 cm", "60x80 cm", "Which code?", True),
-        ("这是苹果", "苹果", CHINESE, True), ("这是狗和苹果", "苹果", CHINESE, False), ("苹果", "一个苹果", CHINESE, True),
+        ("这是苹果", "苹果", CHINESE, True), ("这是狗和苹果", "苹果", CHINESE, False),
+        ("苹果", "一个苹果", CHINESE, True),
         ("狗", "苹果", CHINESE, False), ("这是苹果吗", "苹果", "这是苹果吗?", False),
     ],
 )  # fmt: skip
