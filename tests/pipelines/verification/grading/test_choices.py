@@ -22,7 +22,7 @@ CHOICES = ("A. red", "B. green", "C. a cat", "D. 12")
         ("", None), ("not A", None), ("(red)", None),
         # a reason of three words or more that names no other choice
         ("B because it is green and nice", "B"), ("B because it is red and nice", None), ("B because", None),
-        ("B because it is", "B"), ("B because it was", "B"), ("B because nice", None),
+        ("B because it is nice", "B"), ("B because nice one", None), ("B because nice", None),
         ("B because it is not nice", None),
         # a conclusion from reasons that name no other choice
         ("It is green, so the answer is B.", "B"), ("It is red, so the answer is B.", None),
@@ -37,7 +37,8 @@ def test_an_answer_names_one_choice_or_none(answer, letter):
 @pytest.mark.parametrize(
     ("choices", "answer", "letter"),
     [
-        (("A. (1,2)", "B. (2,1)"), "(1, 2)", "A"), (("A. (1,2)", "B. (2,1)"), "(1; 2)", "A"), (("A. (1,2)", "B. (2,1)"), "(3, 1)", None),
+        (("A. (1,2)", "B. (2,1)"), "(1, 2)", "A"), (("A. (1,2)", "B. (2,1)"), "(1; 2)", "A"),
+        (("A. (1,2)", "B. (2,1)"), "(3, 1)", None),
         (("A. 1/2", "B. 1/3"), "0.5", "A"), (("A. 1/2", "B. 2/4"), "0.5", None), (("A. x+1", "B. x-1"), "x - 1", "B"),
         (("A. yes", "B. no"), "Yes, it is open.", "A"), (("A. yes", "B. no"), "It is not open.", "B"),
         (("A. yes", "B. yes"), "Yes, it is open.", None), (("A. red", "B. red"), "red", None), ((), "red", None),
