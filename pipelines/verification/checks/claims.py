@@ -55,8 +55,8 @@ class Claim(NamedTuple):
     def number(self) -> float:
         """The last number in its words: of "fivefold", "3x" and "the third crop"."""
         words = (_RE.ending.sub("", word) for word in _RE.number.findall(self.phrase.casefold()))
-        numbers = [_NUMBERS.get(word) or float(word) for word in words if word in _NUMBERS or word[0].isdigit()]
-        return numbers[-1] if numbers else 1.0
+        numbers = [_NUMBERS.get(word, word) for word in words if word in _NUMBERS or word[0].isdigit()]
+        return float(numbers[-1]) if numbers else 1.0
 
 
 def claims_in(text: str) -> Iterator[Claim]:

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from darkroom.pipelines.records.digest import digest, digest_files, seed_from
+from darkroom.pipelines.records.digest import canonical, digest, digest_bytes, digest_files, key64, seed_from
 
 
 def test_the_order_of_keys_does_not_matter():
@@ -68,3 +68,23 @@ def test_a_seed_fits_31_bits_and_follows_every_part():
 def test_the_canonical_form_is_pinned():
     """Every key of the ledger hangs on it: a change makes people pay again."""
     assert digest({"ä": [1, None]}) == "e71e35c7b158dda62711ce246147a911522b7ce555535b122c235e90055cf699"
+
+
+def test_bytes_seeds_and_keys_are_pinned():
+    """Shards, splits and near-duplicates hang on them."""
+    assert digest_bytes(b"x") == "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
+    assert seed_from("crop", 1) == 1901777316
+    assert key64("sign") == 3441532373910546824
+    assert key64("\ud800") != key64("?")
+
+
+def test_the_canonical_form_has_sorted_keys_no_spaces_and_letters_as_they_are():
+    assert canonical({"b": [1.5, None], "a": "ä"}) == '{"a":"ä","b":[1.5,null]}'
+
+
+def test_a_name_of_a_file_is_relative_to_its_root_and_counts(tmp_path):
+    (tmp_path / "one").write_text("1")
+    before = digest_files([tmp_path / "one"], tmp_path)
+    assert before == digest([["one", digest_bytes(b"1")]])
+    (tmp_path / "one").rename(tmp_path / "two")
+    assert digest_files([tmp_path / "two"], tmp_path) != before

@@ -15,14 +15,17 @@ from hypothesis import given, settings, strategies as st
 from darkroom.pipelines.records import (
     Check,
     Draft,
+    Grader,
     ImageRef,
     Observation,
     Reject,
     Sample,
     Trajectory,
     Usage,
+    VideoRef,
     Votes,
     from_row,
+    to_row,
 )
 from darkroom.pipelines.records.schemas import arrow_type, from_table, schema_of, to_table
 
@@ -105,3 +108,25 @@ def test_shown_images_come_in_the_order_of_their_appearance(make_case):
 
 def test_usage_adds_up():
     assert Usage(1, 2, 3, 0.5) + Usage(1, 1, 1, 0.25) == Usage(2, 3, 4, 0.75)
+
+
+def test_a_field_that_may_be_missing_is_a_column_of_its_other_kind():
+    assert arrow_type(int | None) == arrow_type(None | int) == pa.int64()
+    assert arrow_type(tuple[str, ...] | None) == pa.list_(pa.string())
+
+
+@pytest.mark.parametrize("kind", [int | str | None, tuple[int, ...] | str, list[int], tuple[int, int]])
+def test_a_field_of_two_kinds_or_of_fixed_length_is_no_column(kind):
+    with pytest.raises(TypeError, match="no column holds"):
+        arrow_type(kind)
+
+
+def test_what_a_film_or_a_grader_lacks_is_not_written():
+    """Rows of earlier versions stay the same, byte for byte."""
+    part = VideoRef("v", "mp4", 1, 2, 3, 4.0, parent="film", made_by="cut")
+    assert to_row(part)["parent"] == "film"
+    assert to_row(dataclasses.replace(part, parent=None, made_by=None)) == {
+        **{"sha256": "v", "format": "mp4", "width": 1, "height": 2, "n_frames": 3, "fps": 4.0},
+    }
+    assert to_row(Grader("text", accepted=("red",)))["accepted"] == ["red"]
+    assert "accepted" not in schema_of(Grader).names

@@ -9,6 +9,7 @@ from darkroom.pipelines.verification.repetition import (
     DARKROOM,
     MIN_CHARS,
     PAPER,
+    RULES,
     Repetition,
     RepetitionRule,
 )
@@ -169,3 +170,93 @@ def test_a_program_that_was_mended_twice_is_no_circle():
         "image = Image.open(image_path)\ncrop = image.crop((10, 20, 300, 400)).resize((600, 800))\ncrop.save('a.png')\n"
     )
     assert not is_repetitive((program * 2 + "It failed, so I write it anew.\n") * 2)
+
+
+def circle(length: int, seed: int = 0, alphabet: str = "abcdefghijklmnopqrstuvwxyz") -> str:
+    draw = random.Random(seed)
+    return "".join(draw.choice(alphabet) for _ in range(length))
+
+
+def filled(n_chars: int, text: str) -> str:
+    """``text`` behind letters that repeat nothing, so that together they have ``n_chars``."""
+    return circle(n_chars - len(text), seed=1) + text
+
+
+ONE = RepetitionRule(windows=(10,), times=3, min_chars=0, min_chars_without_letters=0)
+
+
+@pytest.mark.parametrize(("n_times", "found"), [(2, False), (3, True)])
+def test_so_many_places_make_a_circle_and_no_fewer(n_times, found):
+    assert found_in(circle(10) * n_times, ONE) is found
+
+
+def found_in(text: str, rule: RepetitionRule) -> bool:
+    watch = Repetition(rule)
+    watch.feed(text)
+    return watch.found
+
+
+@pytest.mark.parametrize(("n_chars", "found"), [(59, True), (60, False), (61, False)])
+def test_a_circle_is_more_than_half_of_the_text(n_chars, found):
+    assert found_in(filled(n_chars, circle(10) * 3), ONE) is found
+
+
+@pytest.mark.parametrize(("gap", "found"), [(0, True), (1, False)])
+def test_only_places_beside_one_another_count(gap, found):
+    """``aaa…`` of 30 letters has three places of ten, of 29 letters two."""
+    assert found_in("a" * (30 - gap), ONE) is found
+
+
+@pytest.mark.parametrize(("n_chars", "found"), [(89, False), (90, True)])
+@pytest.mark.parametrize("letters", [True, False])
+def test_a_text_is_long_enough_from_its_least_length_on(n_chars, found, letters):
+    least = {"min_chars": 90, "min_chars_without_letters": 999} if letters else {"min_chars_without_letters": 90}
+    text = (circle(10, alphabet="abc" if letters else "012") * 9)[:n_chars]
+    assert found_in(text, RepetitionRule(windows=(10,), times=3, **least)) is found
+
+
+def test_digits_make_a_circle_only_in_a_longer_text_than_words():
+    rule = RepetitionRule(windows=(10,), times=3, min_chars=0, min_chars_without_letters=1000)
+    assert found_in("0123456a89" * 5, rule), "one letter in each place"
+    assert not found_in("0123456789" * 5, rule)
+    assert found_in("0123456789" * 100, rule)
+
+
+def test_the_last_letter_of_one_piece_counts_for_the_first_places_of_the_next():
+    rule = RepetitionRule(windows=(10,), times=3, min_chars=0, min_chars_without_letters=9999)
+    for first in ("a", "1a", "a1", "a123456789", "1a234567890"):
+        whole = ("a123456789" * 30)[: 300 - len(first)]
+        watch = Repetition(rule)
+        watch.feed(first.ljust(64, "."))
+        watch.feed(whole)
+        assert watch.found, first
+
+
+@pytest.mark.parametrize(("n_chars", "found"), [(63, False), (64, True)])
+def test_a_block_is_waited_for_before_it_is_looked_at(n_chars, found):
+    text = (circle(10) * 7)[:n_chars]
+    watch = Repetition(ONE)
+    assert watch.feed(text) is found
+    assert watch.found
+
+
+def test_nothing_is_no_circle():
+    watch = Repetition(PAPER)
+    assert not watch.feed("")
+    assert not watch.found
+
+
+def test_rules_have_their_names_and_the_papers_has_two_places_of_any_length():
+    assert RULES == {"darkroom": DARKROOM, "paper": PAPER}
+    assert (PAPER.times, PAPER.min_chars, PAPER.min_chars_without_letters) == (2, 0, 0)
+    assert (PAPER.windows, PAPER.share) == (DARKROOM.windows, DARKROOM.share)
+    assert (DARKROOM.min_chars, DARKROOM.min_chars_without_letters) == (800, 4000)
+
+
+def test_a_text_that_outgrows_its_room_is_remembered_whole():
+    """Places far apart, thousands of characters and many pieces between them."""
+    rule = RepetitionRule(windows=(40,), times=3, min_chars=0, share=0.0)
+    pieces = [circle(40), circle(5000, 1), circle(40), *(circle(100, n) for n in range(2, 60)), circle(40)]
+    watch = Repetition(rule)
+    assert [watch.feed(piece) for piece in pieces][:-1] == [False] * (len(pieces) - 1)
+    assert watch.found

@@ -75,3 +75,63 @@ def test_answers_asked_for_together_are_never_in_vain(bits):
 def test_settings_that_make_no_test_are_named(settings, said):
     with pytest.raises(ValueError, match=said):
         SequentialTest(**settings)
+
+
+DECISIONS = {
+    # right answers of so many: the most that are taken for low, the fewest that are taken for high
+    4: (None, 3), 5: (0, 4), 7: (0, 4), 8: (1, 5), 11: (2, 6), 16: (3, 8), 19: (4, 9), 31: (8, 13),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("n", "most_low", "fewest_high"), [(n, *counts) for n, counts in DECISIONS.items()])
+def test_a_rate_is_decided_by_walds_bounds(n, most_low, fewest_high):
+    for n_right in range(n + 1):
+        low = most_low is not None and n_right <= most_low
+        expected = False if low else (True if n_right >= fewest_high else None)
+        assert TEST.decide(n_right, n) is expected, n_right
+
+
+@pytest.mark.parametrize(("n_right", "is_high"), [(0, False), (10, False), (11, True), (32, True)])
+def test_after_the_last_trial_the_likelier_rate_wins(n_right, is_high):
+    assert TEST.decide(n_right, 32) is is_high
+    assert TEST.n_more(n_right, 32) == 0
+
+
+def test_evidence_for_neither_rate_is_taken_for_the_higher_one():
+    even = SequentialTest(low=0.25, high=0.75, first=2, most=2)
+    assert [even.decide(n_right, 2) for n_right in range(3)] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("n_right", "n", "n_more"), [(0, 0, 4), (0, 3, 1), (0, 4, 1), (1, 4, 3), (2, 4, 2), (3, 4, 0), (0, 5, 0), (2, 6, 3)]
+)
+def test_so_many_trials_are_asked_for_as_may_decide(n_right, n, n_more):
+    assert TEST.n_more(n_right, n) == n_more
+
+
+def test_the_usual_settings_allow_one_error_in_ten_with_four_to_thirty_two_trials():
+    assert (TEST.false_high, TEST.false_low, TEST.first, TEST.most) == (0.1, 0.1, 4, 32)
+    assert TEST.error_rates == pytest.approx((0.08314, 0.08613), abs=1e-5)
+    assert SequentialTest(0.2, 0.5, most=4).error_rates == pytest.approx((0.1808, 0.3125), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"low": 0.2, "high": 1.0},
+        {"low": 0.5, "high": 0.2},
+        {"low": 0.2, "high": 0.5, "false_high": 0.5},
+        {"low": 0.2, "high": 0.5, "false_low": 0.5},
+        {"low": 0.2, "high": 0.5, "false_high": 0.0},
+        {"low": 0.2, "high": 0.5, "first": 0},
+        {"low": 0.2, "high": 0.5, "first": 5, "most": 4},
+    ],
+)
+def test_rates_errors_and_trials_lie_within_their_bounds(settings):
+    with pytest.raises(ValueError, match="found"):
+        SequentialTest(**settings)
+
+
+def test_the_widest_settings_that_make_a_test():
+    SequentialTest(0.01, 0.99, false_high=0.49, false_low=0.49, first=1, most=1)
+    SequentialTest(0.2, 0.5, first=4, most=4)
