@@ -79,8 +79,9 @@ def test_an_image_of_less_than_24_pixels_is_not_compared(side, is_compared):
 
 
 def test_plain_regions_agree_with_nothing():
-    faint = np.random.default_rng(0).normal(100, 1.0, (100, 100)).astype(np.uint8)
+    faint, clear = (np.random.default_rng(0).normal(100, levels, (100, 100)).astype(np.uint8) for levels in (4, 8))
     assert align(faint, faint, [(frame(1.0), 9)]) is None
+    assert align(clear, clear, [(frame(1.0), 9)]) is not None
     half = np.where(np.arange(100) < 50, faint, GRAY[:100, :100]).astype(np.uint8)
     assert align(half, half, [(frame(1.0), 9)]) is not None
 

@@ -192,19 +192,20 @@ def test_a_damaged_cache_is_made_again_and_one_that_cannot_be_opened_is_an_error
 
 
 def test_a_fingerprint_is_kept_as_it_was_computed(tmp_path: Path):
-    cache, image = FingerprintCache(tmp_path), textured(2, (1200, 300))
+    cache, image = FingerprintCache(tmp_path), textured(2, (1200, 96))
     data = encoded(image, "PNG")
     computed, kept = cache.of(data), cache.of(data)
     assert computed.sha256 == kept.sha256
     assert computed.hash == kept.hash == perceptual_hash(image)
     assert (computed.features.places == kept.features.places).all()
     assert (computed.features.signatures == kept.features.signatures).all()
-    assert kept.gray.shape == (256, 1024), "the longer side has 1,024 pixels"
+    assert kept.gray.shape == (82, 1024), "the longer side has 1,024 pixels"
     assert kept.features.places[:, 0].max() < 1024
     assert kept.features.places[:, 0].max() > 900
-    assert (kept.features.places[:, 1].max() < 256, kept.features.places[:, 3].max() > 300) == (True, True)
-    assert fingerprint(encoded(textured(2, (200, 100)), "PNG")).gray.shape == (100, 200), "never enlarged"
-    plain = cache.of(encoded(textured(2, (200, 100)).point(lambda _: 90), "PNG"))
+    assert kept.features.places[:, 1].max() < 82
+    assert 300 < kept.features.places[:, 3].max() <= 360
+    assert fingerprint(encoded(textured(2, (120, 60)), "PNG")).gray.shape == (60, 120), "never enlarged"
+    plain = cache.of(encoded(textured(2, (120, 60)).point(lambda _: 90), "PNG"))
     assert plain.hash is None
     assert cache.read(plain.sha256).hash is None
 
@@ -212,12 +213,12 @@ def test_a_fingerprint_is_kept_as_it_was_computed(tmp_path: Path):
 @pytest.fixture(scope="module")
 def shown() -> ImageIndex:
     """Two images of noise, the second without a hash."""
-    prints = [fingerprint(encoded(textured(n, (320, 240)), "PNG")) for n in (0, 1)]
+    prints = [fingerprint(encoded(textured(n, (240, 180)), "PNG")) for n in (0, 1)]
     return ImageIndex([prints[0], replace(prints[1], hash=None)])
 
 
 def test_the_same_bytes_need_no_look(shown: ImageIndex):
-    sha256 = fingerprint(encoded(textured(1, (320, 240)), "PNG")).sha256
+    sha256 = fingerprint(encoded(textured(1, (240, 180)), "PNG")).sha256
     found = shown.find(textured(5, (64, 64)), sha256)
     assert found == [ImageMatch(1, "image", 1.0, "the same bytes")]
 
@@ -228,12 +229,12 @@ def test_the_same_bytes_need_no_look(shown: ImageIndex):
         (0, lambda image: image, "0 of 64 bits differ; "),
         (0, lambda image: image.rotate(90, expand=True), " of 64 bits differ, rotated 270; "),
         (0, lambda image: image.transpose(0), " of 64 bits differ, mirrored; "),
-        (1, lambda image: image.resize((300, 225)), "the area"),
-        (1, lambda image: image.transpose(0).resize((300, 225)), "the area, mirrored"),
+        (1, lambda image: image.resize((220, 165)), "the area"),
+        (1, lambda image: image.transpose(0).resize((220, 165)), "the area, mirrored"),
     ],
 )
 def test_a_changed_image_is_found_with_what_was_done_to_it(shown: ImageIndex, n, change, said):
-    (found,) = shown.find(change(textured(n, (320, 240))), "")
+    (found,) = shown.find(change(textured(n, (240, 180))), "")
     assert (found.image, found.kind) == (n, "near_image")
     assert found.score > 0.75
     assert said in found.detail
@@ -242,14 +243,14 @@ def test_a_changed_image_is_found_with_what_was_done_to_it(shown: ImageIndex, n,
 
 
 def test_a_part_says_how_much_of_each_is_the_same(shown: ImageIndex):
-    part = textured(0, (320, 240)).crop((60, 40, 200, 160))
+    part = textured(0, (240, 180)).crop((45, 30, 150, 120))
     for image, end in ((part, "agree"), (part.transpose(0), "agree, mirrored")):
-        (found,) = shown.find(image.resize((280, 240)), "")
+        (found,) = shown.find(image.resize((210, 180)), "")
         assert (found.image, found.kind) == (0, "image_part")
         assert found.score >= 0.9
         assert found.detail.startswith(("100% of the training image and 22%", "99% of the training image and 22%"))
         assert found.detail.endswith(f"features {end}")
-    assert shown.find(textured(8, (320, 240)), "") == []
+    assert shown.find(textured(8, (240, 180)), "") == []
 
 
 def listed(folder: Path, of: Path) -> Path:

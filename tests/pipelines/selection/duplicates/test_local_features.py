@@ -113,6 +113,20 @@ def test_a_longer_reach_describes_more_of_the_same_places():
     assert 15 < np.median(n_bits(usual.signatures, longer.signatures)[own, own]) < 120
 
 
+@pytest.mark.parametrize(("reach", "is_seen"), [(1.0, False), (1.5, True)])
+def test_what_lies_farther_is_described_with_a_longer_reach_alone(reach, is_seen):
+    """A bar 34 pixels from a spot whose descriptor covers about 27."""
+    plain, barred = spots((60, 60, 150)), spots((60, 60, 150))
+    barred[:, 94:] = 250
+    sought = Sought(most=60, largest_side=160, contrast=0.01, cells=4, reach=reach)
+    found = []
+    for gray in (plain, barred):
+        features = features_of_both(gray, sought)[0]
+        at_spot = np.hypot(features.places[:, 0] - 60, features.places[:, 1] - 60) < 1
+        found.append(features.signatures[at_spot])
+    assert bool(n_bits(*found).min() > 25) is is_seen
+
+
 def of(signatures: np.ndarray) -> Features:
     return Features(np.zeros((len(signatures), 4), np.float32), signatures)
 
@@ -150,6 +164,9 @@ def test_nearer_features_weigh_more_and_equal_images_stay_in_order():
     two_far = np.array([differing(A, range(128, 178)), differing(B, range(128, 178))])
     index = PartIndex([of(np.array([A])), of(two_far)])
     assert [image for image, _, _ in alike(index, A, B)] == [1, 0], "two halves and a little are more than one"
+    two_halves = np.array([differing(A, range(128, 184)), differing(B, range(128, 184))])
+    index = PartIndex([of(np.array([A])), of(two_halves)])
+    assert [image for image, _, _ in alike(index, A, B)] == [0, 1], "two halves are one"
 
 
 def test_of_one_image_a_feature_is_the_nearest_place():
