@@ -13,11 +13,13 @@ import pytest
 from PIL import Image, ImageOps
 from skimage import data
 
-from darkroom.pipelines.records import Sample, Trajectory
+from darkroom.pipelines.records import ImageRef, Sample, Trajectory
 from darkroom.pipelines.selection import screening
+from darkroom.pipelines.selection.decontamination import TrainingRow
+from darkroom.pipelines.selection.decontamination.benchmarks import ShownImage
 from darkroom.pipelines.selection.duplicates import key_index, texts
 from darkroom.pipelines.selection.sampling import Split, grouped
-from darkroom.pipelines.selection.screening import Screening
+from darkroom.pipelines.selection.screening import DistinctImages, Mapped, ScreenedRows, Screening
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.row_files import RowStream
 from darkroom.pipelines.storage.workspace import Workspace
@@ -148,7 +150,7 @@ def test_a_set_of_images_is_compared_once(workspace: Workspace, make_case, cat, 
     assert Screening(workspace).same_images(images) == same
     for n in range(screening._KEPT + 2):
         Screening(workspace).same_images([workspace.images.add_pixels(cat.crop((0, 0, 200 + n, 200)))])
-    assert len(list(kept[0].parent.iterdir())) == screening._KEPT
+    assert len(list(kept[0].parent.iterdir())) == screening._KEPT == 8
 
 
 def test_an_image_about_which_no_question_is_near_anothers_is_not_opened(
@@ -186,6 +188,70 @@ def test_rows_are_rejected_in_the_order_of_their_groups(workspace: Workspace, ma
     assert list(errors) == ["t5", "t2", "t3"]
     for row, of in (("t5", "t4"), ("t2", "t0"), ("t3", "t1")):
         assert f"those of {of}," in errors[row].evidence
+
+
+def _ref(name: str) -> ImageRef:
+    return ImageRef(name * 64, 3, 3, "RGB", "PNG")
+
+
+def test_images_are_numbered_in_the_order_of_their_first_mentions(tmp_path: Path) -> None:
+    images = DistinctImages([None, _ref("f"), _ref("a"), _ref("f"), None, _ref("c"), _ref("a")], tmp_path)
+    assert images.numbers.tolist() == [-1, 0, 1, 0, -1, 2, 1]
+    assert images.first.tolist() == [1, 2, 5]
+    assert [images[n] for n in range(len(images))] == [_ref("f"), _ref("a"), _ref("c")]
+    for none in ([], [None]):
+        assert len(DistinctImages(none, tmp_path)) == 0
+
+
+def _training(n: int, question: str, image: str, answer: str = "!") -> TrainingRow:
+    shown = [ShownImage(_ref(image), "image 0")] if image else []
+    return TrainingRow("", f"s{n}", (question, "thought"), tuple(shown), answer)
+
+
+def test_rows_have_their_questions_by_place_and_by_image(tmp_path: Path) -> None:
+    of = [_training(n, f"q{n}", image) for n, image in enumerate(["", "b", "a", "b", "a", ""])]
+    rows = ScreenedRows(
+        [*of, _training(6, "q1", "b"), _training(7, "q7", "c", "Red."), _training(8, "", "", "red")], tmp_path
+    )
+    assert len(rows) == 9
+    assert [rows.row_id(n) for n in (0, 8)] == ["s0", "s8"]
+    assert list(rows.questions()) == ["q0", "q1", "q2", "q3", "q4", "q5", "q1", "q7", ""]
+    assert [rows.questions_about(n) for n in range(3)] == [{"q1", "q3"}, {"q2", "q4"}, {"q7"}]
+    assert rows.answers[7] == rows.answers[8] != rows.answers[0]
+    signs = ScreenedRows([_training(0, "q", "", "!"), _training(1, "q", "", "?"), _training(2, "q", "", "!")], tmp_path)
+    assert signs.answers[0] == signs.answers[2] != signs.answers[1], "answers without words are told apart as they are"
+
+
+def test_what_is_mapped_is_computed_when_it_is_asked_for() -> None:
+    asked: list[int] = []
+    mapped = Mapped([7, 5], lambda n: asked.append(n) or n * 2)
+    assert (len(mapped), asked) == (2, [])
+    assert (mapped[1], mapped[0], mapped[1]) == (10, 14, 10)
+    assert asked == [5, 7, 5]
+
+
+def test_up_to_a_hundred_pairs_of_questions_are_compared_by_themselves(monkeypatch) -> None:
+    monkeypatch.setattr(screening, "near_texts", lambda *_: pytest.fail("searched"))
+    few = {f"word{n} one two three" for n in "abcdefghij"}
+    assert not screening._have_near(few, {f"other{n} four five six" for n in "abcdefghij"})
+    assert screening._have_near(few, {"worda one two three!"})
+    assert screening._have_near({"same", "x"}, {"y", "same"})
+    assert not screening._have_near(set(), {"a"})
+
+
+def test_of_many_questions_those_of_one_image_are_not_compared_with_each_other() -> None:
+    own = {f"What is on the red sign number{n} at the old station?" for n in "abcdefghijk"}
+    twins = {
+        "Who stands to the left of the tall man in the blue coat?",
+        "Who stands to the left of the tall man in the blue coat",
+    }
+    for questions, others in (
+        (own | twins, {f"{n} rare thing" for n in "abcdefghijk"}),
+        ({f"{n} rare" for n in "abcdefghijklm"}, own | twins),
+    ):
+        assert not screening._have_near(questions, others)
+    asked = "How many birds sit on the long wire above the road?"
+    assert screening._have_near(own | {asked}, {f"{n} rare" for n in "abcdefghijk"} | {asked.lower()})
 
 
 @pytest.mark.e2e

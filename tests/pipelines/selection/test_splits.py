@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from darkroom.pipelines.records import ImageRef, Sample, Truth, VideoRef
 from darkroom.pipelines.records.digest import digest
-from darkroom.pipelines.selection.sampling import Split, Splits, grouped
+from darkroom.pipelines.selection.sampling import ALL_FOR_TRAINING, Split, Splits, grouped
 
 IMAGES = st.lists(st.sampled_from("abcdefghij"), max_size=3)
 PAIRS = 40
@@ -197,3 +197,21 @@ def test_an_image_that_was_published_under_another_question_stays_in_its_split()
     for split in ("train", "validation"):
         splits = grouped([asked_anew], validation_share=0.5, published=[(split, asked_before)])
         assert splits.of("new") == split
+
+
+def test_all_and_none_can_be_held_out_and_without_samples_all_are_for_training():
+    samples = _trios(9)
+    assert set(_all(grouped(samples, validation_share=1), samples)) == {"validation"}
+    assert set(_all(grouped(samples, validation_share=0), samples)) == {"train"}
+    assert grouped([], validation_share=0.5).of("any") == ALL_FOR_TRAINING.of("any") == "train"
+
+
+def test_a_family_of_less_than_one_row_due_gets_none_and_of_one_it_gets_one():
+    samples = [_sample(n, [f"image {n}"]) for n in range(20)]
+    held_out = [n for n in range(20) if grouped(samples, validation_share=0.05).of(f"sample {n}") == "validation"]
+    others = [n for n in range(20) if n not in held_out]
+    for n_rows, n_due in ((9, 0), (10, 1), (11, 2)):
+        of = grouped(samples, validation_share=0.1, families=[[f"sample {n}" for n in others[:n_rows]]])
+        by_digest = grouped(samples, validation_share=0.1)
+        n, n_before = (sum(one.of(f"sample {n}") == "validation" for n in others[:n_rows]) for one in (of, by_digest))
+        assert n == max(n_due, n_before)

@@ -7,6 +7,7 @@ from itertools import zip_longest
 import pytest
 from hypothesis import given, strategies as st
 
+from darkroom.pipelines.records import TruthBox
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.selection.sampling import Candidate, Strata, difficulty, mixture, ordered
 
@@ -95,11 +96,37 @@ def test_thymes_mixture_scaled():
     assert mixture(wanted, 202) == {"direct": 100, "real_world": 50, "crop": 28, "rotation": 14, "contrast": 10}
 
 
-def test_nothing_wanted_is_nothing():
-    assert mixture({"crop": 0}, 10) == {"crop": 0}
+@pytest.mark.parametrize(
+    ("wanted", "n", "expected"),
+    [
+        ({"crop": 0}, 10, {"crop": 0}),
+        ({}, 10, {}),
+        ({"b": 1, "a": 1}, 1, {"b": 0, "a": 1}),  # of equal remainders the first name
+        ({"b": 1, "a": 1, "c": 1}, 5, {"b": 2, "a": 2, "c": 1}),
+        ({"a": 3, "b": 1}, 2, {"a": 2, "b": 0}),
+        ({"a": 1}, 0, {"a": 0}),
+        ({"a": 1, "b": 0}, 7, {"a": 7, "b": 0}),
+    ],
+)
+def test_remainders_go_to_the_largest(wanted, n, expected):
+    assert mixture(wanted, n) == expected
 
 
-def test_difficulty_is_how_small_the_target_is(make_case):
+@pytest.mark.parametrize(
+    ("side", "size"), [(9, "tiny"), (10, "small"), (31, "small"), (32, "large"), (100, "large"), (0, "tiny")]
+)
+def test_difficulty_is_how_small_the_target_is(make_case, side, size):
     sample = make_case().sample
-    assert difficulty(sample) == "small"
+    of = replace(sample.images[0], width=200, height=500)
+    first, second = TruthBox("x", 10, 10, 10 + side, 20 if side == 10 else 10 + side), TruthBox("y", 0, 0, 99, 99)
+    truth = replace(sample.truth, boxes=(first, second))
+    assert difficulty(replace(sample, images=(of,), truth=truth)) == size
+    another = replace(first, image=1)
+    shown = (replace(of, width=9, height=9), of)
+    assert difficulty(replace(sample, images=shown, truth=replace(truth, boxes=(another,)))) == size
+
+
+def test_without_an_image_or_a_target_there_is_no_difficulty(make_case):
+    sample = make_case().sample
     assert difficulty(replace(sample, images=())) == "none"
+    assert difficulty(replace(sample, truth=replace(sample.truth, boxes=()))) == "none"

@@ -177,3 +177,79 @@ def test_what_is_held_of_a_text_does_not_depend_on_its_length(tmp_path):
     near_texts(["a b c", "a b c"])  # imports
     with mock.patch.object(text_search, "BLOCK", 32):
         assert peak(200) - peak(10) < 3_000 * 190 * 4 / 2
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("3.5 1,000 1.2.3 4.", ("3.5", "1,000", "1.2.3", "4")),
+        ("5! x! (2)!", ("5", "!", "x", "(", "2", ")", "!")),
+        ("don't don\u2019t 'tis", ("don't", "don't", "tis")),
+        ("a1b", ("a", "1", "b")),
+        ("fill __ in", ("fill", "__", "in")),
+        ("\u4e00\u4e8c", ("\u4e00", "\u4e8c")),
+        ("\U00020000\U0003ffff", ("\U00020000", "\U0003ffff")),
+        ("stra\u00dfe", ("strasse",)),
+        ("\u2460", ("1",)),
+        ("a\u2014b", ("a", "-", "b")),
+        ("a,b;c:d.e?f\u2026", ("a", "b", "c", "d", "e", "f")),
+        ("1+2=3%", ("1", "+", "2", "=", "3", "%")),
+    ],
+)
+def test_words_are_numbers_words_and_signs(text, expected):
+    assert words(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("n_words", "runs"), [(0, []), (1, [(0, 1)]), (2, [(0, 2)]), (3, [(0, 3)]), (4, [(0, 3), (1, 4)])]
+)
+def test_runs_are_of_three_words_or_of_all(n_words, runs):
+    text = tuple("abcd"[:n_words])
+    assert n_grams(text, 3) == [text[begin:end] for begin, end in runs]
+
+
+def test_numbers_are_words_that_begin_with_a_digit():
+    assert numbers(words("3 cars, 1.5 m, v2, none")) == ("3", "1.5", "2")
+
+
+def test_there_are_as_few_bands_as_miss_one_pair_in_a_thousand():
+    assert (text_search.HASHES_PER_BAND, text_search.N_BANDS) == (5, 25)
+    chance = [(1 - 0.8**n) ** (128 // n) for n in (5, 6)]
+    assert chance[0] <= 1e-3 < chance[1]
+
+
+def _of_words(*chosen: int) -> str:
+    return " ".join(f"{'abcdefghijklmnopqrstuvwxyz'[n]}x" for n in chosen)
+
+
+def test_texts_at_the_threshold_are_near():
+    at = (_of_words(*range(11)), _of_words(*range(10), 12))
+    assert are_near(*at), "eight runs of ten"
+    assert not are_near(_of_words(*range(10)), _of_words(*range(9), 12)), "seven of nine"
+    assert not are_near("", "")
+    assert not are_near("3 a", "4 a")
+
+
+def test_a_text_is_a_duplicate_of_the_most_similar_one_and_of_equal_ones_of_the_first():
+    whole, nearer, near = (_of_words(*range(*part)) for part in ((0, 22), (0, 20), (3, 22)))
+    for texts, of in (([near, nearer, whole], 1), ([nearer, near, whole], 0)):
+        assert [(one.index, one.of, one.kind) for one in near_texts(texts)] == [(2, of, "near_text")]
+        assert near_texts(texts)[0].distance == pytest.approx(0.1)
+    whole, begin, end = (_of_words(*range(*part)) for part in ((0, 24), (0, 21), (3, 24)))
+    for texts in ([begin, end, whole], [end, begin, whole]):
+        assert [(one.index, one.of) for one in near_texts(texts)] == [(2, 0)]
+    far = _of_words(*range(25, 3, -1))
+    assert [(one.index, one.of, one.distance) for one in near_texts([far, whole, far, whole])] == [
+        (2, 0, 0.0),
+        (3, 1, 0.0),
+    ]
+
+
+def test_owners_meet_by_their_texts_and_not_with_themselves():
+    texts = TextBands(["a b c d", "a b c d", "e f g h", "e f g h", "x y z w", "x y z w"])
+    assert texts.owners_that_meet(np.array([3, 3, 1, 2, 5, -1])).tolist() == [1, 2]
+    assert texts.owners_that_meet(np.array([0, 4, -1, -1, 7, 7])).tolist() == [0, 4]
+    assert texts.owners_that_meet(np.full(6, -1)).tolist() == []
+    assert TextBands([]).owners_that_meet(np.array([], np.int64)).tolist() == []
+    assert [texts.text(n) for n in (0, 5)] == ["a b c d", "x y z w"]
+    assert len(texts) == 6
