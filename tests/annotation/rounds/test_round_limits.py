@@ -501,6 +501,7 @@ def test_a_moved_box_stays_in_the_image_and_half_its_size_away_from_every_target
     moved, at = set(), Counter[int]()
     for seed in range(200):
         boxes = plant(fields, (100, 50), seed=seed, errors=["moved_box"]).fields.boxes
+        assert len(boxes) == 2
         ((position, box),) = [(n, box) for n, box in enumerate(boxes) if box != targets[n]]
         assert (box.width, box.height) == (targets[position].width, targets[position].height)
         assert box.fits(100, 50)
