@@ -142,8 +142,8 @@ _prepared: list[PreparedProcess] = []
 
 @contextmanager
 def shared_imports() -> Iterator[None]:
-    """Let programs of ``train/`` within the block share their imports, which take each of them seconds. Nothing is
-    shared where torch is built with a GPU's libraries: what has used one cannot fork."""
+    """Let programs of ``train/`` within the block share their imports, seconds for each. Nothing is shared where torch
+    is built with a GPU's libraries: what has used one cannot fork."""
     if not version("torch").endswith("+cpu"):
         yield
         return

@@ -104,8 +104,8 @@ def _first_of(*descriptors: int, seconds: float | None = None) -> int | None:
 
 
 def fork_programs(libraries: Sequence[str]) -> None:
-    """Fork a program for each line, as above. None of them takes the seconds of the imports, nor those of taking apart
-    what was imported. A SIGTERM ends the program that runs, then this process."""
+    """Fork a program for each line, as above. Each saves the seconds of the imports, and of the interpreter's end. A
+    SIGTERM ends the program that runs, then this process."""
     atexit.register(_leave)  # before the libraries' own, so that it is called after them
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a library prints is no answer

@@ -51,8 +51,8 @@ class OcrReader:
         self._lock = Lock()  # the engine keeps the options of the call in progress; checks run in threads
 
     def read(self, image: Image.Image, *, is_line: bool = False) -> list[TextLine]:
-        """The lines in an image, from top to bottom; a flat one is enlarged first. ``is_line``: it is one line and need
-        not be searched for lines, which takes most of the time."""
+        """The lines in an image, from top to bottom; a flat one is enlarged first. ``is_line``: it is one line; the
+        search for lines, most of the work, is left out."""
         if (picture := image.convert("RGB")).height < _MIN_HEIGHT:
             scale = _MIN_HEIGHT / picture.height
             picture = picture.resize((round(picture.width * scale), _MIN_HEIGHT), Image.Resampling.BICUBIC)

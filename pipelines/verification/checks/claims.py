@@ -74,7 +74,7 @@ def claims_in(text: str) -> Iterator[Claim]:
 
 @lru_cache(maxsize=64)
 def _pattern(kind: str) -> re.Pattern[str]:
-    """The words of a kind, none of which begins within a word; compiled when first needed: it takes a while."""
+    """The words of a kind, none of which begins within a word; compiled when first needed, which is slow."""
     return re.compile(rf"(?!(?<=\w)\w)(?:{'|'.join(_WORDS[kind])})", re.IGNORECASE | re.VERBOSE)
 
 
