@@ -140,6 +140,8 @@ def test_corners_in_the_frame_that_was_sent_are_scaled_by_each_side_alone():
         (PixelLimits(maximum=9999), (100, 100), (99, 99)),
         (PixelLimits(minimum=10000), (100, 100), (100, 100)),
         (PixelLimits(minimum=10001), (100, 100), (101, 101)),
+        (PixelLimits(maximum=1568, step=28), (55, 29), (56, 28)),
+        (PixelLimits(minimum=1568, step=28), (57, 27), (56, 28)),
         # down to a multiple above the limit, up to one below it
         (PixelLimits(maximum=5000, step=10), (200, 50), (140, 30)),
         (PixelLimits(minimum=5000, step=10), (40, 20), (100, 50)),

@@ -72,7 +72,8 @@ def test_infinity_has_a_sign(text, sign):
         ("quarter to one", "12:45", True), ("quarter till two", "1:45", True), ("10 before 1", "12:50", True),
         ("1 past 4", "4:01", True), ("0 past 4", "4:00", False), ("59 past 4", "4:59", True),
         ("60 past 4", "5:00", False),
-        ("5 past 12", "12:05", True), ("5 past 13", "13:05", False), ("5 past 1", "1:05", True),
+        ("60 to 4", "3:00", False), ("5 past 12", "12:05", True), ("5 past 13", "13:05", False),
+        ("5 past 1", "1:05", True),
         ("5 past 0", "0:05", False),
         ("20 past 3 pm", "15:20", True), ("20 to 3 pm", "14:40", True),
         # halves of the day

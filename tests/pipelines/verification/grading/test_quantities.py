@@ -158,7 +158,8 @@ APPLES, SPANISH = "How many red apples are there?", "¿Cuántos perros negros ha
         ("$5", "5", "What is the price in $?", True), ("$5", "5", "What percentage is the tax?", False),
         # percentages
         ("2/5", "40%", "", True), ("-2/5", "-40%", "", True), ("3/2", "150%", "", True), ("0.4", "40%", "", True),
-        ("1", "1%", "", False), ("2/5", "40%", PCT, True), ("0.4", "40%", PCT, False), ("3/2", "150%", PCT, False),
+        ("1", "1%", "", False), ("1", "100%", PCT, False), ("2/5", "40%", PCT, True), ("0.4", "40%", PCT, False),
+        ("3/2", "150%", PCT, False),
         ("12%", "0.12", "", True), ("12%", "0.12", PCT, False), ("12", "12%", PCT, True), ("12%", "12", "", False),
         ("9.3%", "9.3", "What is the rate?", True), ("0.3%", "0.3", "What is the rate?", False),
         ("1%", "1", "What is the rate?", False), ("-9%", "-9", "What is the rate?", True),
