@@ -200,7 +200,7 @@ def test_claims_of_factors_counts_and_turns_that_were_not_looked_at_are_refused(
         ("b", 42, 48, (42, 0)),
         ("c", 42, 48, (41, 1)),
         ("h", 60, 60, (59, 0)),
-        ("i", 780, 804, (774, 0)),
+        ("i", 780, 804, (773, 0)),
         ("j", 58, 60, (54, 0)),
         ("k", 70, 70, (60, 1)),
     ],
