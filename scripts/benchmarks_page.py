@@ -27,7 +27,7 @@ likeness; `relaxed`: numbers within 5 % (ChartQA §5.1); `relative`: mean relati
 precision; `close`: within 0.001; `contains`: an accepted text in the answer; `braced`: the text in braces. *versions*:
 rows of one problem; intervals are over problems, "every order right" is worst-case accuracy.
 `--rollouts 32 --temperature 1` gives avg@32 and pass@k, `--top-k 20` PyVision-RL's sampling. T Thyme, P PyVision-RL,
-C CodeV, L Look Less, Reason More, F FIGR.
+C CodeV, L Look Less, Reason More, F FIGR. Generated: `python -m scripts.benchmarks_page`.
 """
 LETTERS = {"Thyme": "T", "PyVision-RL": "P", "CodeV": "C", "Look Less, Reason More": "L", "FIGR": "F"}
 

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
 
@@ -133,7 +134,7 @@ class PreparedProcess:
         """The exit status; None while it runs."""
         answers = self.host.stdout
         if self._status is None and answers is not None and select.select([answers], [], [], 0)[0]:
-            self._status = int(answers.readline() or 128 + signal.SIGKILL)
+            self._status = int(answers.readline() or self.host.wait())
         return self._status
 
 
@@ -144,7 +145,7 @@ _prepared: list[PreparedProcess] = []
 def shared_imports() -> Iterator[None]:
     """Let programs of ``train/`` within the block share their imports, seconds for each. Nothing is shared where torch
     is built with a GPU's libraries: what has used one cannot fork."""
-    if not version("torch").endswith("+cpu"):
+    if find_spec("torch") is None or not version("torch").endswith("+cpu"):
         yield
         return
     process = PreparedProcess()
@@ -207,7 +208,7 @@ def job_directory() -> Iterator[JobDirectory]:
 
 
 def launch(context: dg.AssetExecutionContext, program: Program, launcher: LauncherResource) -> dg.MaterializeResult:
-    """Run ``program``, log every step as it happens, and return its result. Cancelling the run ends the program and all
+    """Run ``program``, log its steps as they happen, and return its result. Cancelling the run ends the program and all
     its processes. Raises ``dg.Failure`` with the program's error message."""
     command = program.command(n_processes=launcher.n_processes)
     try:

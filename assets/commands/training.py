@@ -32,7 +32,7 @@ def inspect_mask(
         bool, typer.Option("--train-observations", help="Train on observations too (ablation of `darkroom train sft`).")
     ] = False,
     loss_policy: Annotated[LossPolicy | None, typer.Option(help="Ablation: instead of what the row says.")] = None,
-    without_comments: Annotated[bool, typer.Option("--without-comments", help="Ablation: without comments.")] = False,
+    without_comments: Annotated[bool, typer.Option("--without-comments", help="Ablation: no code comments.")] = False,
     out: Annotated[Path | None, typer.Option(help="Write an HTML page with the row's images instead.")] = None,
 ) -> None:
     """Show which tokens of a row are trained (green) and which are masked (dim), as `darkroom train sft` encodes it.

@@ -77,10 +77,11 @@ def sft_checkpoint(
 ) -> dg.MaterializeResult:
     """Supervised fine-tuning on the shipped dataset; observations are masked out of the loss.
 
-    Set `recipe` to a paper's, with its phases (`thyme`: images, then maths), or set the schedule. Every step is an
-    observation of this asset, plotted while it runs (Metadata, Plots). Rows are checked against the model's tokenizer
-    first; rows that do not conform fail the run with their ids. Unchanged inputs are not trained again. The resource
-    `launcher` has the number of processes; the run's tag `darkroom/runs_on` says where it runs.
+    Set `recipe` to a paper's, with its phases (`thyme`: images, then maths), or set the schedule. Steps, about a
+    hundred of a long run, are observations of this asset, plotted while it runs (Metadata, Plots). Rows are checked
+    against the model's tokenizer first; rows that do not conform fail the run with their ids. Unchanged inputs are not
+    trained again. The resource `launcher` has the number of processes; the run's tag `darkroom/runs_on` says where it
+    runs.
     """
     opened = workspace.open()
     families = config.families or ([] if config.recipe or config.datasets else ["crop"])

@@ -164,7 +164,7 @@ def official(answer: str, accepted: Sequence[str], sample: Sample, *, rules: Seq
         part = rule.find.search(text.lower() if rule.lower else text)
         right = [gold.lower() if rule.lower else gold for gold in golds if rule.gold.search(gold)]
         if part and rule.of in kinds and right:
-            compared, value = ",".join(part.groups() or [part[0]]), 0.0
+            compared, value = ",".join(part.groups("") or [part[0]]), 0.0
             for gold in right:
                 with suppress(ValueError, TypeError, ArithmeticError):  # no number: not by this rule
                     value = max(value, float(_COMPARISONS[rule.compare](compared, gold, options, sample) or 0))

@@ -2,6 +2,7 @@
 contrast with a reader of print where one is installed. A judge also says if a decided operation reached its goal."""
 
 import ast
+import math
 import tokenize
 from collections.abc import Iterable, Iterator
 
@@ -190,8 +191,9 @@ def print_can_be_read(case: Case) -> CheckResult:
     view, around = case.store.open(case.observed[-1]), boxes[0].box.grown(MARGIN)
     words, location = "", last_located(case)
     if location is not None and (part := around.intersection(location.box)).area:  # cheaper: print is mostly one line
-        left, top, right, bottom = map(round, sides_in_view(view, location.box, part))
-        words = _words(engine.read(view.crop((left, top, right, bottom)), is_line=True))
+        left, top, right, bottom = sides_in_view(view, location.box, part)
+        line = view.crop((math.floor(left), math.floor(top), math.ceil(right), math.ceil(bottom)))
+        words = _words(engine.read(line, is_line=True))
     if expected not in plain(words):
         words = _words(engine.read(view))
     if expected in plain(words):

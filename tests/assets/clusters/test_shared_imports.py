@@ -103,7 +103,7 @@ def test_it_dies_with_its_supervisor(prepared: PreparedProcess, tmp_path: Path) 
         running = waiting(tmp_path / "note")
     prepared.kill()
     assert not psutil.wait_procs(running, timeout=60)[1]
-    assert prepared.poll() == 128 + 9
+    assert prepared.poll() == -9  # as of any process
 
 
 def test_it_ends_with_a_starter_that_is_killed(tmp_path: Path) -> None:
@@ -138,7 +138,20 @@ def test_programs_of_train_share_imports_within_the_block_alone(
     assert not programs._prepared
 
 
-def test_nothing_is_shared_where_torch_has_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(programs, "version", lambda _: "2.13.0")
+@pytest.mark.parametrize("spec", ["torch", None])
+def test_nothing_is_shared_where_torch_has_a_gpu_or_is_not_there(monkeypatch: pytest.MonkeyPatch, spec) -> None:
+    monkeypatch.setattr(programs, "version", {"torch": "2.13.0"}.pop if spec else {}.__getitem__)
+    monkeypatch.setattr(programs, "find_spec", lambda _: spec)
     with shared_imports():
         assert not programs._prepared
+
+
+def test_libraries_that_cannot_be_imported_end_the_program_with_their_status(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(programs, "_LIBRARIES", ["no_such_library"])
+    process = PreparedProcess()
+    with process.host, output_to(tmp_path / "note"):
+        process.start([PROGRAM, "says"], os.environ)
+        wait_until(lambda: process.poll() is not None)
+    assert process.poll() == 1

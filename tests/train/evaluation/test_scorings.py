@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from darkroom.pipelines.records import Truth
+from darkroom.pipelines.records import Sample, Truth
 from darkroom.pipelines.vision.visibility import QWEN2_5_VL
+from darkroom.train.evaluation.benchmarks import OfficialRule
 from darkroom.train.evaluation.metrics import accuracy
 from darkroom.train.evaluation.report import accuracy_table
 from darkroom.train.evaluation.results import Figure, Findings, own_figures, results
@@ -17,6 +18,7 @@ from darkroom.train.evaluation.scorings import (
     letters,
     mean_relative_accuracy,
     numbers,
+    official,
     overlap,
     positions,
     relaxed,
@@ -229,3 +231,9 @@ def test_worst_case_accuracy_is_the_share_of_problems_right_in_every_version():
     found = accuracy(rows)
     assert (found.right.mean, found.n_questions) == (0.75, 4)  # average case
     assert (found.circular.mean, found.circular.n) == (0.5, 2)  # worst case
+
+
+def test_a_rule_may_have_a_part_that_is_not_there() -> None:
+    sample = Sample("s" * 64, "test", "1", "", (), "How long is it?", (), "12", Truth(), "")
+    rule = OfficialRule(find=r"(\d+)( cm)?", compare="within")
+    assert official("12", ("12",), sample, rules=[rule]) == 1

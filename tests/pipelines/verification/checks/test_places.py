@@ -12,6 +12,7 @@ from hypothesis import given, strategies as st
 from PIL import Image, ImageDraw
 
 from darkroom.pipelines.records import Observation, Round, Truth, TruthBox
+from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.verification.checks import (
     crop_contains_target,
@@ -21,6 +22,7 @@ from darkroom.pipelines.verification.checks import (
 )
 from darkroom.pipelines.verification.checks.crop import FirstLooks, first_looks, look_scores
 from darkroom.pipelines.verification.checks.image_operations import print_can_be_read
+from darkroom.pipelines.vision.crop_localization import CropLocation
 from darkroom.pipelines.vision.legibility import TextLine
 
 # three signs in make_case's image of 640 x 480 pixels; the first is the target
@@ -214,3 +216,10 @@ def test_without_a_reader_or_a_question_about_print_nothing_is_read(make_case, m
     assert print_can_be_read(make_case()).detail == "no reader is installed"
     monkeypatch.setattr(image_operations, "ocr_reader", lambda: _Reader())
     assert print_can_be_read(make_case(category="object")).passed
+
+
+def test_print_in_a_view_that_is_much_smaller_than_its_part_is_read(make_case, make_image, monkeypatch) -> None:
+    monkeypatch.setattr(image_operations, "ocr_reader", lambda: _Reader("", "STOP"))
+    shown = CropLocation(Box(0, 0, 640, 480), 0.0)
+    monkeypatch.setattr(image_operations, "last_located", lambda _: shown)
+    assert print_can_be_read(make_case(crop=make_image(3, 640, 480).resize((3, 2)))).passed
