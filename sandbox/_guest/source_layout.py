@@ -42,6 +42,7 @@ FENCE_SEAM = re.compile(
     rf"^[ \t]*(`{{3,}}|~{{3,}})\s*\n[ \t]*\1[ \t]*{_LANGUAGE}[ \t\r]*\n", re.IGNORECASE | re.MULTILINE
 )
 _FENCE_LINE = re.compile(r"^[ \t]{0,9}(`{3,9}|~{3,9})[ \t]{0,9}\{?\.?([\w+-]{0,20})\}?[ \t\r]{0,9}$", re.MULTILINE)
+_WRAPPED = re.compile(rf"{_OPENING_TAG.pattern}|\A[{_BLANK}]*(?:`{{3,}}|~{{3,}})\w", re.IGNORECASE)
 _LONG_STRING = re.compile(r"\"{3}|'{3}")
 TAG_SEAM = re.compile(rf"</(code|python)>[{_BLANK}]*<\1>", re.IGNORECASE)
 
@@ -138,6 +139,9 @@ def strip_fence(code: str) -> str:
 def strip_prose(code: str) -> str:
     """Return what stands in fences among prose, one block after the other; of code before a fence and prose, the code.
     Blocks of no or another language are left out where one names Python: they may show what it is to print."""
+    first = _OPENING_FENCE.match(code)
+    if first and _WRAPPED.match(code[first.end() :]):
+        return code  # a fence or tag in a fence: `strip_fence` removes one after the other
     blocks, outside, opening, end = list[tuple[str, str]](), "", None, 0
     for line in _FENCE_LINE.finditer(code):
         if opening is None:
