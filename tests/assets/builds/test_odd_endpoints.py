@@ -103,7 +103,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_what_ships_has_its_thought_and_what_does_not_says_why(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with endpoint(Endpoint) as url:
-        for name, value in {"": "openai", "_URL": url, "_MODEL": "m", "_MAX_RETRIES": "1"}.items():
+        for name, value in {"": "openai", "_URL": url, "_MODEL": "m"}.items():
             monkeypatch.setenv(f"DARKROOM_POLICY{name}", value)
         first = CliRunner().invoke(app, ["materialize", "birds", "--family", "direct"])
         paid = Counter(Endpoint.tries)
