@@ -161,6 +161,7 @@ def open_jobs(
     dagster_home.prepare_dagster_home(workspace)
     with dagster_home.open_instance() as instance:
         dagster_home.keep_from_ctrl_c(instance)
+        dagster_home.keep_files_open(instance)
         if runs_on != LOCAL:
             check_placement(instance, runs_on)
         dagster_home.close_abandoned_runs(instance)

@@ -13,16 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from PIL import Image
 
-from darkroom.pipelines.demo.images.material import (
-    Choices,
-    LazyRow,
-    image_row,
-    in_order,
-    jpeg_bytes,
-    lettered,
-    rows_by_image,
-    table,
-)
+from darkroom.pipelines.demo.images import material
 from darkroom.pipelines.records import Truth, TruthBox
 from darkroom.pipelines.records.geometry import Box, box_from_corners
 from darkroom.pipelines.sources import SourceRow
@@ -45,7 +36,7 @@ class Ask(NamedTuple):
     """A question about a chart, the answer, and the function that finds the deciding part (pixels) once it is drawn."""
 
     question: str
-    choices: Choices
+    choices: material.Choices
     label: str
     find: Callable[[FigureCanvasAgg], Box]
 
@@ -55,9 +46,9 @@ Plot = Callable[["Axes", Random, int, int], list[Ask]]
 choice, and which chart of this kind it is, from 0."""
 
 
-def charts(seed: int) -> list[LazyRow]:
+def charts(seed: int) -> list[material.LazyRow]:
     """All questions about the charts by name, not drawn yet."""
-    return rows_by_image("chart", _chart, [drawing.n_questions for drawing in PLOTS], seed)
+    return material.rows_by_image("chart", _chart, [drawing.n_questions for drawing in PLOTS], seed)
 
 
 class Drawing(NamedTuple):
@@ -72,7 +63,7 @@ def _chart(row: str, number: int, n: int, seed: int) -> SourceRow:
     image, asks = _drawn(number, seed)
     ask, box = asks[n]
     truth = Truth(boxes=(TruthBox(ask.label, *box),))
-    return image_row(row, image, ask.question, ask.choices, truth, category="chart", license="BSD-3-Clause")
+    return material.image_row(row, image, ask.question, ask.choices, truth, category="chart", license="BSD-3-Clause")
 
 
 @lru_cache(maxsize=2)
@@ -90,7 +81,7 @@ def _drawn(number: int, seed: int) -> tuple[bytes, list[tuple[Ask, Box]]]:
         canvas.draw()  # type: ignore[no-untyped-call]
         pixels = bytes(canvas.buffer_rgba())  # type: ignore[no-untyped-call]
         image = Image.frombuffer("RGBA", canvas.get_width_height(), pixels).convert("RGB")
-        return jpeg_bytes(image, quality=95), [(ask, ask.find(canvas)) for ask in asks]
+        return material.jpeg_bytes(image, quality=95), [(ask, ask.find(canvas)) for ask in asks]
 
 
 RANKS = {"largest": -1, "smallest": 0, "second largest": -2, "second smallest": 1, "third largest": -3}
@@ -122,7 +113,7 @@ def _point_box(axes: Axes, x: float, y: float, canvas: FigureCanvasAgg, radius: 
 
 
 def _numbers(name: str) -> list[list[float]]:
-    return [[float(value) for value in row if value] for row in table(name)[1:]]
+    return [[float(value) for value in row if value] for row in material.table(name)[1:]]
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -140,12 +131,12 @@ def _iris_means(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
     return _asks(ranked, axes, _named(IRIS, place, rng))
 
 
-def _named(names: Sequence[str], place: int, rng: Random) -> Callable[[int, int], Choices]:
+def _named(names: Sequence[str], place: int, rng: Random) -> Callable[[int, int], material.Choices]:
     """Choices of bars without an order, by their names; ``place`` is the first right choice's."""
-    return lambda n, at: lettered(names[at], [*names[:at], *names[at + 1 :]], place=place + n, rng=rng)
+    return lambda n, at: material.lettered(names[at], [*names[:at], *names[at + 1 :]], place=place + n, rng=rng)
 
 
-def _asks(ranked: Sequence[tuple[str, int]], axes: Axes, choices: Callable[[int, int], Choices]) -> list[Ask]:
+def _asks(ranked: Sequence[tuple[str, int]], axes: Axes, choices: Callable[[int, int], material.Choices]) -> list[Ask]:
     """``choices``: of the n-th question, with the place of the value that it means."""
     find = partial(_plot_area, axes)
     return [Ask(question, choices(n, at), "plot", find) for n, (question, at) in enumerate(ranked)]
@@ -176,7 +167,12 @@ def _iris_scatter(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
     extremes = {"widest": by_width[-1], "longest": by_length[-1], "narrowest": by_width[0], "shortest": by_length[0]}
     question = "To which species does the iris with the {} sepal belong?"
     return [
-        Ask(question.format(which), Choices((), SPECIES[int(species)]), "point", partial(_point_box, axes, x, y))
+        Ask(
+            question.format(which),
+            material.Choices((), SPECIES[int(species)]),
+            "point",
+            partial(_point_box, axes, x, y),
+        )
         for which, (x, y, _, _, species) in extremes.items()
     ]
 
@@ -190,7 +186,7 @@ def _exercise_line(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
     axes.grid(axis="y", alpha=0.4)
     own = f"Which participant did the most {EXERCISES[column]}? Give the number."
     more = f"Which participant did the {{}} number of {EXERCISES[column]}? Give the participant's number."
-    return _asks(_ranked(counts, own, more), axes, lambda _, at: Choices((), str(at + 1)))
+    return _asks(_ranked(counts, own, more), axes, lambda _, at: material.Choices((), str(at + 1)))
 
 
 def _pulse_bars(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
@@ -201,7 +197,7 @@ def _pulse_bars(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
     axes.set(title=f"Linnerud: {PHYSIOLOGY[column]} of twenty men", xlabel="participant", xticks=people)
     own = f"Whose {PHYSIOLOGY[column]} is the highest? Give the number of the participant."
     more = f"Which participant's {PHYSIOLOGY[column]} is the {{}} of all twenty? Give the number."
-    return _asks(_ranked(values, own, more), axes, lambda _, at: Choices((), str(at + 1)))
+    return _asks(_ranked(values, own, more), axes, lambda _, at: material.Choices((), str(at + 1)))
 
 
 def _radius_bins(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
@@ -213,7 +209,7 @@ def _radius_bins(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
     axes.set(title="Benign tumours by mean radius", xlabel="mean radius", ylabel="tumours")
     own = "In which range of the mean radius do most benign tumours lie?"
     more = "Which range of the mean radius holds the {} number of benign tumours?"
-    return _asks(_ranked(counts, own, more), axes, lambda _, at: in_order(names[at], names))
+    return _asks(_ranked(counts, own, more), axes, lambda _, at: material.in_order(names[at], names))
 
 
 PLOTS = (

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from PIL import Image, ImageDraw
 
 from darkroom.pipelines.demo import data_beside
-from darkroom.pipelines.demo.images.material import LazyRow, font, lazy_rows
+from darkroom.pipelines.demo.images import material
 from darkroom.pipelines.demo.images.maths import problem_row, solution, terms, written
 from darkroom.pipelines.sources import SourceRow
 from darkroom.pipelines.storage.media_validation import encode
@@ -35,9 +35,9 @@ class Drawn(NamedTuple):
     values: dict[str, Any]
 
 
-def diagrams(seed: int) -> list[LazyRow]:
+def diagrams(seed: int) -> list[material.LazyRow]:
     """One problem of each kind, not drawn yet."""
-    return lazy_rows("diagram", _diagram_row, DIAGRAMS, seed)
+    return material.lazy_rows("diagram", _diagram_row, DIAGRAMS, seed)
 
 
 def _diagram_row(row: str, kind: str, seed: int) -> SourceRow:
@@ -99,7 +99,7 @@ def _sheet() -> tuple[Image.Image, ImageDraw.ImageDraw]:
 
 
 def _label(draw: ImageDraw.ImageDraw, centre: tuple[int, int], text: str) -> None:
-    draw.text(centre, text, fill=INK, font=font("DejaVuSans", 22), anchor="mm")
+    draw.text(centre, text, fill=INK, font=material.font("DejaVuSans", 22), anchor="mm")
 
 
 _DRAWN = (_right_triangle, _square_less_circle, _trapezoid, _bars)
@@ -108,9 +108,9 @@ Problem = tuple[str, dict[str, Any]]
 """The answer, and the values that the question and the drawing's program name."""
 
 
-def figures(seed: int) -> list[LazyRow]:
+def figures(seed: int) -> list[material.LazyRow]:
     """``N_OF_EACH`` problems of each kind, not made yet."""
-    return lazy_rows("figure", _figure_row, [*FIGURES] * N_OF_EACH, seed)
+    return material.lazy_rows("figure", _figure_row, [*FIGURES] * N_OF_EACH, seed)
 
 
 def _figure_row(row: str, kind: str, seed: int) -> SourceRow:

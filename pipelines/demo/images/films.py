@@ -15,18 +15,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from darkroom.pipelines.demo.images.material import (
-    PHOTOGRAPHS,
-    Choices,
-    LazyRow,
-    Photograph,
-    covering,
-    in_order,
-    joint_license,
-    lazy_rows,
-    lettered,
-    photograph_image,
-)
+from darkroom.pipelines.demo.images import material
 from darkroom.pipelines.demo.images.targets import Target, badges, pictogram_signs, street_signs
 from darkroom.pipelines.records import Truth
 from darkroom.pipelines.records.samples import TemporalSegment, as_details
@@ -44,7 +33,7 @@ _QUANTISER = "9"
 class Shot:
     """A photograph that the camera moves over in frames ``first`` to ``end``, and what shows up meanwhile."""
 
-    photograph: Photograph
+    photograph: material.Photograph
     first: int
     end: int
     path: tuple[float, float, float, float]
@@ -53,7 +42,9 @@ class Shot:
 
     def frames(self) -> Iterator[Image.Image]:
         """The images, in order."""
-        ground = covering(photograph_image(self.photograph.name), WIDTH * 4 // 3, HEIGHT * 4 // 3)  # room to move in
+        ground = material.covering(
+            material.photograph_image(self.photograph.name), WIDTH * 4 // 3, HEIGHT * 4 // 3
+        )  # room to move in
         room = ground.width - WIDTH, ground.height - HEIGHT
         for number in range(self.first, self.end):
             progress = (number - self.first) / max(1, self.end - self.first - 1)
@@ -73,14 +64,14 @@ class Film:
     shots: tuple[Shot, ...]
     category: str
     question: str
-    choices: Choices
+    choices: material.Choices
     moments: tuple[TemporalSegment, ...]
     count: int | None = None
 
 
-def films(seed: int) -> list[LazyRow]:
+def films(seed: int) -> list[material.LazyRow]:
     """The films by name, not made yet."""
-    return lazy_rows("film", _row, range(N_FILMS), seed)
+    return material.lazy_rows("film", _row, range(N_FILMS), seed)
 
 
 def _row(name: str, number: int, seed: int) -> SourceRow:
@@ -89,7 +80,7 @@ def _row(name: str, number: int, seed: int) -> SourceRow:
     video = encoded([frame for shot in film.shots for frame in shot.frames()])
     options, answer = film.choices
     truth = Truth(count=film.count, details=as_details(film.moments))
-    license = joint_license(shot.photograph.license for shot in film.shots)
+    license = material.joint_license(shot.photograph.license for shot in film.shots)
     return SourceRow(name, (), film.question, answer, options, truth, film.category, license, videos=(video,))
 
 
@@ -111,15 +102,15 @@ def encoded(frames: Sequence[Image.Image]) -> bytes:
 
 
 def _sign(rng: Random, variant: int) -> Film:
-    shot = _shot(rng, PHOTOGRAPHS[FILMED[variant % len(FILMED)]])
+    shot = _shot(rng, material.PHOTOGRAPHS[FILMED[variant % len(FILMED)]])
     target = street_signs(rng, 1)[0]
     moment = _put(rng, shot, target, first=rng.randrange(8, 32), n_frames=rng.randrange(6, 11))
     question = "A camera moves over {}. Which name is on the street sign that shows up for a moment?"
-    return Film((shot,), "OCR", question.format(shot.photograph.phrase), Choices((), target.value), (moment,))
+    return Film((shot,), "OCR", question.format(shot.photograph.phrase), material.Choices((), target.value), (moment,))
 
 
 def _count(rng: Random, variant: int) -> Film:
-    shot = _shot(rng, PHOTOGRAPHS[FILMED[(variant + 3) % len(FILMED)]])
+    shot = _shot(rng, material.PHOTOGRAPHS[FILMED[(variant + 3) % len(FILMED)]])
     target, distractor = badges(rng, 2)
     n_times = 2 + variant % 4
     slots = list(range(8))
@@ -129,19 +120,19 @@ def _count(rng: Random, variant: int) -> Film:
         _put(rng, shot, _large(distractor), first=slot * 6 + 1, n_frames=4)
     event = f"While a camera moves over {shot.photograph.phrase}, badges come and go"
     question = f"{event}. How often does the badge with the {target.look} show up?"
-    choices = in_order(str(n_times), ("1", "2", "3", "4", "5", "6"))
+    choices = material.in_order(str(n_times), ("1", "2", "3", "4", "5", "6"))
     return Film((shot,), "quantity", question, choices, tuple(moments), count=n_times)
 
 
 def _order(rng: Random, variant: int) -> Film:
-    shot = _shot(rng, PHOTOGRAPHS[FILMED[(variant + 6) % len(FILMED)]])
+    shot = _shot(rng, material.PHOTOGRAPHS[FILMED[(variant + 6) % len(FILMED)]])
     signs = [_large(sign) for sign in pictogram_signs(rng, 3)]
     moments = [_put(rng, shot, sign, first=15 * n + rng.randrange(2, 7), n_frames=8) for n, sign in enumerate(signs)]
     which, right = ("first", signs[0]) if variant % 2 else ("last", signs[-1])
     wrong = [sign.value for sign in signs if sign is not right] + [right.options[0]]
     unseen = next(option for option in right.options if option not in {sign.value for sign in signs})
     event = f"Three signs show up one after the other over {shot.photograph.phrase}"
-    choices = lettered(right.value, [*wrong[:2], unseen], place=variant, rng=rng)
+    choices = material.lettered(right.value, [*wrong[:2], unseen], place=variant, rng=rng)
     return Film((shot,), "object", f"{event}. What is on the one that comes {which}?", choices, tuple(moments))
 
 
@@ -149,14 +140,14 @@ def _cut(rng: Random, variant: int) -> Film:
     place_after, before = 1 + variant % 3, FILMED[variant * 3 % len(FILMED)]
     names = rng.sample([name for name in FILMED if name != before], 3)
     names.insert(place_after - 1, before)
-    images = [PHOTOGRAPHS[name] for name in names]
+    images = [material.PHOTOGRAPHS[name] for name in names]
     cuts = [0, *(12 * place + rng.randrange(-2, 3) for place in (1, 2, 3)), N_FRAMES]
     shots = tuple(_shot(rng, image, first=cuts[place], end=cuts[place + 1]) for place, image in enumerate(images))
     phrases = [image.phrase for image in images]
     question = f"The film shows several pictures. Which one is seen right after {phrases[place_after - 1]}?"
-    unseen = next(PHOTOGRAPHS[name].phrase for name in FILMED if name not in names)
+    unseen = next(material.PHOTOGRAPHS[name].phrase for name in FILMED if name not in names)
     wrong = [phrase for place, phrase in enumerate(phrases) if place not in (place_after, place_after - 1)]
-    choices = lettered(phrases[place_after], [*wrong, unseen], place=variant, rng=rng)
+    choices = material.lettered(phrases[place_after], [*wrong, unseen], place=variant, rng=rng)
     around = (place_after - 1, place_after)
     moments = tuple(TemporalSegment(phrases[place], cuts[place], cuts[place + 1]) for place in around)
     return Film(shots, "order", question, choices, moments)
@@ -165,7 +156,7 @@ def _cut(rng: Random, variant: int) -> Film:
 KINDS: tuple[Callable[[Random, int], Film], ...] = (_sign, _count, _order, _cut)
 
 
-def _shot(rng: Random, photograph: Photograph, *, first: int = 0, end: int = N_FRAMES) -> Shot:
+def _shot(rng: Random, photograph: material.Photograph, *, first: int = 0, end: int = N_FRAMES) -> Shot:
     x, y = rng.choice((0.0, 1.0)), rng.random()
     return Shot(photograph, first, end, (x, y, 1 - x, rng.random()))
 

@@ -9,19 +9,7 @@ from typing import Any, NamedTuple
 from PIL import Image, ImageDraw, ImageFilter
 
 from darkroom.pipelines.demo import data_beside, nth_form
-from darkroom.pipelines.demo.images.material import (
-    PHOTOGRAPHS,
-    TEXTURE_LICENSE,
-    LazyRow,
-    covering,
-    font,
-    image_row,
-    joint_license,
-    jpeg_bytes,
-    photograph_image,
-    rows_by_image,
-    texture,
-)
+from darkroom.pipelines.demo.images import material
 from darkroom.pipelines.records import Truth, TruthBox
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.sources import SourceRow
@@ -35,20 +23,20 @@ PAPERS = ((246, 243, 234), (232, 238, 242), (248, 236, 214), (236, 244, 230))
 TABLE = data_beside(__file__)
 
 
-def notices(seed: int) -> list[LazyRow]:
+def notices(seed: int) -> list[material.LazyRow]:
     """A question about each line of every notice by name, not printed yet."""
-    return rows_by_image("notice", _row, [N_LINES] * N_NOTICES, seed)
+    return material.rows_by_image("notice", _row, [N_LINES] * N_NOTICES, seed)
 
 
 def _row(name: str, number: int, n: int, seed: int) -> SourceRow:
     notice = _printed(number, seed)
     key, value, box = [notice.lines[notice.line], *notice.lines[: notice.line], *notice.lines[notice.line + 1 :]][n]
     own = "What does the {notice} in front of {image} give as '{key}'?"
-    words, photograph = nth_form(TABLE["more"], N_LINES * number + n) if n else own, PHOTOGRAPHS[notice.behind]
+    words, photograph = nth_form(TABLE["more"], N_LINES * number + n) if n else own, material.PHOTOGRAPHS[notice.behind]
     question = words.format(notice=notice.name, image=photograph.phrase, key=key)
     truth = Truth(boxes=(TruthBox(f"line '{key}'", *box),))
-    license = joint_license([photograph.license, TEXTURE_LICENSE])
-    return image_row(name, notice.image, question, value, truth, category="OCR", license=license)
+    license = material.joint_license([photograph.license, material.TEXTURE_LICENSE])
+    return material.image_row(name, notice.image, question, value, truth, category="OCR", license=license)
 
 
 class Notice(NamedTuple):
@@ -74,7 +62,7 @@ def _printed(number: int, seed: int) -> Notice:
     line = rng.randrange(len(values))
     canvas = _background(behind)
     boxes = _print(canvas, kind, values, rng)
-    image = jpeg_bytes(canvas.filter(ImageFilter.BoxBlur(0.3)))
+    image = material.jpeg_bytes(canvas.filter(ImageFilter.BoxBlur(0.3)))
     keys = [key for key, _ in kind["lines"]]
     return Notice(image, kind["name"], behind, tuple(zip(keys, values, boxes, strict=True)), line)
 
@@ -87,7 +75,7 @@ def _value(content: str | list[int], rng: Random) -> str:
 
 
 def _background(name: str) -> Image.Image:
-    whole = covering(photograph_image(name), *SIZE)
+    whole = material.covering(material.photograph_image(name), *SIZE)
     x, y = (whole.width - SIZE[0]) // 2, (whole.height - SIZE[1]) // 2
     return whole.crop((x, y, x + SIZE[0], y + SIZE[1]))
 
@@ -99,13 +87,15 @@ def _print(canvas: Image.Image, kind: Mapping[str, Any], values: list[str], rng:
     canvas.paste(_paper(width, height, rng), (x0, top))
     draw = ImageDraw.Draw(canvas)
     draw.rectangle((x0, top, x0 + width - 1, top + height - 1), outline=(120, 112, 100), width=2)
-    draw.text((x0 + width / 2, top + 44), kind["heading"], fill=INK, font=font("DejaVuSans-Bold", 30), anchor="mm")
+    draw.text(
+        (x0 + width / 2, top + 44), kind["heading"], fill=INK, font=material.font("DejaVuSans-Bold", 30), anchor="mm"
+    )
     draw.line((x0 + 24, top + 76, x0 + width - 24, top + 76), fill=INK, width=3)
     boxes = []
     for place, ((key, _), value) in enumerate(zip(kind["lines"], values, strict=True)):
         at = (x0 + 28, top + 98 + 62 * place)
         line = f"{key}:  {value}"
-        face = font("DejaVuSans", 30)
+        face = material.font("DejaVuSans", 30)
         draw.text(at, line, fill=INK, font=face)
         x1, y1, x2, y2 = draw.textbbox(at, line, font=face)
         boxes.append(Box(int(x1), int(y1), int(x2) + 1, int(y2) + 1).grown(6))
@@ -113,7 +103,7 @@ def _print(canvas: Image.Image, kind: Mapping[str, Any], values: list[str], rng:
 
 
 def _paper(width: int, height: int, rng: Random) -> Image.Image:
-    rough = texture("gravel").filter(ImageFilter.BoxBlur(3)).resize((width, height))
+    rough = material.texture("gravel").filter(ImageFilter.BoxBlur(3)).resize((width, height))
     light = rough.point([238 + level * 17 // 255 for level in range(256)])
     tint = rng.choice(PAPERS)
     return Image.merge("RGB", [light.point([level * part // 255 for level in range(256)]) for part in tint])

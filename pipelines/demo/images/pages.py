@@ -12,18 +12,7 @@ from typing import NamedTuple
 from PIL import Image, ImageDraw, ImageFilter
 
 from darkroom.pipelines.demo import data_beside, nth_form
-from darkroom.pipelines.demo.images.material import (
-    PHOTOGRAPHS,
-    PUBLIC_DOMAIN,
-    LazyRow,
-    font,
-    image_row,
-    jpeg_bytes,
-    packaged_bytes,
-    photograph_bytes,
-    rows_by_image,
-    texture,
-)
+from darkroom.pipelines.demo.images import material
 from darkroom.pipelines.records import Truth, TruthBox
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.sources import SourceRow
@@ -77,9 +66,9 @@ class Marked(NamedTuple):
 Mark = Callable[[ImageDraw.ImageDraw, Sequence[PageLine], Random], Marked]
 
 
-def pages(seed: int) -> list[LazyRow]:
+def pages(seed: int) -> list[material.LazyRow]:
     """A question about each page by name, not set yet, and ``N_MORE`` further ones about each that is set here."""
-    return rows_by_image("page", _row, [1] + [1 + N_MORE] * len(SET_PAGES), seed)
+    return material.rows_by_image("page", _row, [1] + [1 + N_MORE] * len(SET_PAGES), seed)
 
 
 N_MORE = 6
@@ -88,20 +77,20 @@ _WORDINGS = data_beside(__file__)
 
 def _scan(name: str) -> SourceRow:
     question = "According to this page, how can we label the marker pixels as either object or background?"
-    image, license = photograph_bytes("page"), PHOTOGRAPHS["page"].license
+    image, license = material.photograph_bytes("page"), material.PHOTOGRAPHS["page"].license
     truth = Truth(boxes=(TruthBox("word", 3, 81, 104, 100),))
-    return image_row(name, image, question, "unambiguously", truth, category="OCR", license=license)
+    return material.image_row(name, image, question, "unambiguously", truth, category="OCR", license=license)
 
 
 def _zen() -> list[str]:
     """The Zen of Python, read from the module's source: importing ``this`` prints it."""
-    encoded = packaged_bytes("this", "this.py").decode("ascii").split('"""')[1]
+    encoded = material.packaged_bytes("this", "this.py").decode("ascii").split('"""')[1]
     return [line for line in codecs.decode(encoded, "rot13").splitlines() if line]
 
 
 def _description(name: str) -> list[str]:
     """The plain paragraphs of one of scikit-learn's data set descriptions."""
-    text = packaged_bytes("sklearn", f"datasets/descr/{name}.rst").decode("utf-8")
+    text = material.packaged_bytes("sklearn", f"datasets/descr/{name}.rst").decode("utf-8")
     blocks = [block.strip("\n") for block in re.split(r"\n\s*\n", text)]
     plain = [block for block in blocks if re.match(r"[A-Z`]", block) and not re.search(r"\n[ \-=~:.]|::$|http", block)]
     flat = [re.sub(r":\w+:|[`*~]|_(?=\W)", "", " ".join(block.split())) for block in plain]
@@ -114,7 +103,9 @@ def _row(name: str, number: int, n: int, seed: int) -> SourceRow:
     image, license, marks = _drawn(number, seed)
     marked = marks[n]
     truth = Truth(boxes=(TruthBox(marked.label, *marked.box),), count=marked.n_words)
-    return image_row(name, image, marked.question, marked.answer, truth, category=marked.category, license=license)
+    return material.image_row(
+        name, image, marked.question, marked.answer, truth, category=marked.category, license=license
+    )
 
 
 @lru_cache(maxsize=2)
@@ -129,8 +120,8 @@ def _drawn(number: int, seed: int) -> tuple[bytes, str, list[Marked]]:
     lines = _set_lines(draw, paragraphs)
     marked = mark(draw, lines, rng)
     more = _more(draw, lines, marked, number, Random(f"{seed}/{row}/more"))
-    license = PUBLIC_DOMAIN if texts == (ZEN,) else "BSD-3-Clause"
-    return jpeg_bytes(page.filter(ImageFilter.BoxBlur(0.4))), license, [marked, *more]
+    license = material.PUBLIC_DOMAIN if texts == (ZEN,) else "BSD-3-Clause"
+    return material.jpeg_bytes(page.filter(ImageFilter.BoxBlur(0.4))), license, [marked, *more]
 
 
 def _more(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], own: Marked, number: int, rng: Random) -> list[Marked]:
@@ -166,7 +157,9 @@ def _questions(marked: Marked, number: int) -> list[Marked]:
 
 
 def _paper(rng: Random) -> Image.Image:
-    rough = texture("gravel").rotate(90 * rng.randrange(4)).filter(ImageFilter.BoxBlur(6)).resize((WIDTH, HEIGHT))
+    rough = (
+        material.texture("gravel").rotate(90 * rng.randrange(4)).filter(ImageFilter.BoxBlur(6)).resize((WIDTH, HEIGHT))
+    )
     shade = Image.linear_gradient("L").rotate(90).resize((WIDTH, HEIGHT)).point([level // 14 for level in range(256)])
     light = rough.point([226 + level * 20 // 255 for level in range(256)])
     paper = Image.merge("RGB", [light.point([level - less for level in range(256)]) for less in (0, 3, 11)])
@@ -188,7 +181,7 @@ def _set_lines(draw: ImageDraw.ImageDraw, paragraphs: Sequence[str]) -> list[Pag
 
 
 def _wrapped(paragraph: str) -> list[list[str]]:
-    face = font("DejaVuSerif", TYPE_SIZE)
+    face = material.font("DejaVuSerif", TYPE_SIZE)
     lines: list[list[str]] = [[]]
     for word in paragraph.split():
         if face.getlength(" ".join([*lines[-1], word])) > WIDTH - 2 * MARGIN:
@@ -198,7 +191,7 @@ def _wrapped(paragraph: str) -> list[list[str]]:
 
 
 def _print_words(draw: ImageDraw.ImageDraw, words: Sequence[str], y: int) -> list[Word]:
-    face = font("DejaVuSerif", TYPE_SIZE)
+    face = material.font("DejaVuSerif", TYPE_SIZE)
     printed = []
     for place, word in enumerate(words):
         x = MARGIN + round(face.getlength(" ".join([*words[:place], ""])))
@@ -228,7 +221,7 @@ def _framed(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random) -
 def _highlighted(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random) -> Marked:
     word = _a_word(lines, rng)
     draw.rectangle(word.box.grown(4), fill=(238, 226, 92))
-    draw.text(word.at, word.text, fill=INK, font=font("DejaVuSerif", TYPE_SIZE))
+    draw.text(word.at, word.text, fill=INK, font=material.font("DejaVuSerif", TYPE_SIZE))
     return Marked("Which word is marked with a yellow pen?", word.bare, "highlighted word", word.box.grown(4))
 
 
@@ -258,7 +251,9 @@ def _last_word(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random
     paragraph = rng.choice([number for number in paragraphs if number > 1])
     for number in paragraphs:
         first = next(line for line in lines if line.paragraph == number)
-        draw.text((MARGIN - 70, first.words[0].box.y1 - 6), f"§{number}", fill=PENCIL, font=font("DejaVuSans", 22))
+        draw.text(
+            (MARGIN - 70, first.words[0].box.y1 - 6), f"§{number}", fill=PENCIL, font=material.font("DejaVuSans", 22)
+        )
     word = [line for line in lines if line.paragraph == paragraph][-1].words[-1]
     return Marked(f"What is the last word of the paragraph marked §{paragraph}?", word.bare, "last word", word.box)
 

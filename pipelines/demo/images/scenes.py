@@ -16,20 +16,7 @@ from typing import Literal, NamedTuple
 from PIL import Image
 
 from darkroom.pipelines.demo import data_beside, nth_form
-from darkroom.pipelines.demo.images.material import (
-    PHOTOGRAPHS,
-    TEXTURE_LICENSE,
-    Choices,
-    LazyRow,
-    Photograph,
-    in_order,
-    joint_license,
-    jpeg_bytes,
-    lettered,
-    photograph_image,
-    rows_by_image,
-    with_details,
-)
+from darkroom.pipelines.demo.images import material
 from darkroom.pipelines.demo.images.targets import MAKERS, Target, weathered
 from darkroom.pipelines.demo.images.walls import backdrop, cast_shadow, lit, mounted
 from darkroom.pipelines.records import Truth, TruthBox
@@ -39,10 +26,10 @@ from darkroom.pipelines.sources import SourceRow
 
 SIZES = ((2400, 1500), (2560, 1600), (3072, 1620), (3200, 1700))
 NOT_HUNG = ("motorcycle", "page", "officer", "cell", "clock")
-HUNG = tuple(PHOTOGRAPHS[name] for name in PHOTOGRAPHS if name not in NOT_HUNG)
+HUNG = tuple(material.PHOTOGRAPHS[name] for name in material.PHOTOGRAPHS if name not in NOT_HUNG)
 # pixels: left of an image, right of it for what hangs beside it (180 wide at most), and the widest frame
 LEFT, GUTTER, RIM = 34, 212, 62
-Contents = dict[tuple[str, Photograph], Target]
+Contents = dict[tuple[str, material.Photograph], Target]
 """Things by their kind and the image that they belong to."""
 SEARCHING = ("crop", "agentic_image")
 """Families that look at one thing after the other, and get no region."""
@@ -63,7 +50,7 @@ class Placed(NamedTuple):
 
     target: Target
     box: Box
-    photograph: Photograph
+    photograph: material.Photograph
 
 
 @dataclass
@@ -73,7 +60,7 @@ class Scene:
     canvas: Image.Image
     placed: dict[str, list[Placed]] = field(default_factory=dict)
 
-    def put(self, kind: str, photograph: Photograph, target: Target, x: int, y: int) -> Box:
+    def put(self, kind: str, photograph: material.Photograph, target: Target, x: int, y: int) -> Box:
         """Draws a thing and notes its place. Raises ``ValueError`` when it would touch another or leave the canvas."""
         box = Box(x, y, x + target.image.width, y + target.image.height)
         others = [thing.box for things in self.placed.values() for thing in things]
@@ -89,15 +76,15 @@ class Wall(NamedTuple):
     """A wall with everything on it, not lit yet: what is asked of it, by which image, and its stream of chance."""
 
     scene: Scene
-    photographs: Sequence[Photograph]
+    photographs: Sequence[material.Photograph]
     topic: Topic
-    subject: Photograph
+    subject: material.Photograph
     rng: Random
 
 
-def scenes(n_scenes: int, seed: int) -> list[LazyRow]:
+def scenes(n_scenes: int, seed: int) -> list[material.LazyRow]:
     """A question about each scene and ``N_MORE`` further ones by name, not drawn yet."""
-    return rows_by_image("scene", _row, [1 + N_MORE] * n_scenes, seed)
+    return material.rows_by_image("scene", _row, [1 + N_MORE] * n_scenes, seed)
 
 
 _TABLE = data_beside(__file__)
@@ -126,13 +113,13 @@ def _drawn(number: int, seed: int) -> tuple[Wall, SourceRow]:
     placed = sorted(scene.placed[topic.kind], key=lambda thing: thing.photograph is not subject)
     choices = _choices(topic.choices, placed[0], photographs, number // len(TOPICS) + number + seed, rng)
     words = topic.wordings[number // len(TOPICS) % len(topic.wordings)]
-    license = joint_license([TEXTURE_LICENSE, *(photograph.license for photograph in photographs)])
-    blank = SourceRow("", (jpeg_bytes(lit(scene.canvas, rng)),), "", "", license=license)
+    license = material.joint_license([material.TEXTURE_LICENSE, *(photograph.license for photograph in photographs)])
+    blank = SourceRow("", (material.jpeg_bytes(lit(scene.canvas, rng)),), "", "", license=license)
     return wall, _asked_row(blank, topic, words, choices, placed, number)
 
 
 def _asked_row(
-    wall: SourceRow, topic: Topic, words: str, choices: Choices, placed: Sequence[Placed], number: int
+    wall: SourceRow, topic: Topic, words: str, choices: material.Choices, placed: Sequence[Placed], number: int
 ) -> SourceRow:
     """The row ``wall`` with a question about the first of ``placed``; the others are of its kind. Where the question
     tells the thing only by what a closer look shows of it, families search."""
@@ -143,7 +130,7 @@ def _asked_row(
     options, answer = choices
     row = replace(wall, question=question, answer=answer, choices=options, truth=truth, category=topic.category)
     searched = {FOUND: "searched", FAMILIES: [SEARCHING[number % len(SEARCHING)]]}
-    return with_details(row, **searched) if topic.choices == "images" else row
+    return material.with_details(row, **searched) if topic.choices == "images" else row
 
 
 def _row(name: str, number: int, n: int, seed: int) -> SourceRow:
@@ -175,20 +162,24 @@ def _asked(wall: Wall, rng: Random) -> Iterator[tuple[Topic, Placed, int]]:
         yield from ((*pair, place) for pair in turn if pair)
 
 
-def _choices(kind: str, thing: Placed, photographs: Sequence[Photograph], place: int, rng: Random) -> Choices:
+def _choices(
+    kind: str, thing: Placed, photographs: Sequence[material.Photograph], place: int, rng: Random
+) -> material.Choices:
     """Choices as the topic offers them; ``place`` is where the right one goes."""
     value, options, phrase = thing.target.value, thing.target.options, thing.photograph.phrase
     if kind == "open":
-        return Choices((), value)
+        return material.Choices((), value)
     if kind == "ordered":
-        return in_order(value, options)
+        return material.in_order(value, options)
     if kind == "given":
-        return lettered(value, options, place=place, rng=rng)
+        return material.lettered(value, options, place=place, rng=rng)
     others = [photograph.phrase for photograph in photographs if photograph.phrase != phrase]
-    return lettered(phrase, rng.sample(others, 3), place=place, rng=rng)
+    return material.lettered(phrase, rng.sample(others, 3), place=place, rng=rng)
 
 
-def _contents(topic: str, photographs: Sequence[Photograph], subject: Photograph, rng: Random) -> Contents:
+def _contents(
+    topic: str, photographs: Sequence[material.Photograph], subject: material.Photograph, rng: Random
+) -> Contents:
     """Owners of the topics by image; ``topic`` to ``subject`` and to at least two others."""
     others = [photograph for photograph in photographs if photograph is not subject]
     beside = topic if topic in BESIDE else rng.choice(BESIDE)
@@ -205,7 +196,7 @@ def _contents(topic: str, photographs: Sequence[Photograph], subject: Photograph
 
 
 def _hung(
-    number: int, photographs: Sequence[Photograph], contents: Contents, size: tuple[int, int], rng: Random
+    number: int, photographs: Sequence[material.Photograph], contents: Contents, size: tuple[int, int], rng: Random
 ) -> Scene:
     wall = backdrop(number, *size, rng)
     scene = Scene(wall.image)
@@ -219,7 +210,7 @@ def _hung(
 
 
 def _hang(
-    scene: Scene, photograph: Photograph, things: dict[str, Target], cell: Box, *, pinned: bool, rng: Random
+    scene: Scene, photograph: material.Photograph, things: dict[str, Target], cell: Box, *, pinned: bool, rng: Random
 ) -> None:
     """One image at the left of its cell, a third of which stays free for what hangs beside it."""
     image = mounted(_fitted(photograph, cell, rng), rng, pinned=pinned)
@@ -234,8 +225,8 @@ def _hang(
         scene.put(kind, photograph, target, *_spot(kind, target, rng, frame=frame, photo=photo, cell=cell))
 
 
-def _fitted(photograph: Photograph, cell: Box, rng: Random) -> Image.Image:
-    image = photograph_image(photograph.name)
+def _fitted(photograph: material.Photograph, cell: Box, rng: Random) -> Image.Image:
+    image = material.photograph_image(photograph.name)
     share = rng.uniform(0.86, 1)
     width, height = cell.width - LEFT - GUTTER - 2 * RIM, cell.height - 2 * RIM - 126
     scale = min(width * share / image.width, height * share / image.height)

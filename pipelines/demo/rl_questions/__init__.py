@@ -10,16 +10,7 @@ from functools import partial
 from random import Random
 from typing import ClassVar
 
-from darkroom.pipelines.demo.images.material import (
-    PHOTOGRAPHS,
-    LazyRow,
-    built,
-    installed,
-    lettered,
-    photograph_image,
-    require_packages,
-    with_details,
-)
+from darkroom.pipelines.demo.images import material
 from darkroom.pipelines.demo.images.maths import problem_row
 from darkroom.pipelines.demo.rl_questions import readings, shapes
 from darkroom.pipelines.demo.rl_questions.questions import (
@@ -47,7 +38,7 @@ _MIXED_UP: tuple[DrawnKind, ...] = (readings.board, readings.dial, readings.plat
 """What is asked about sheets that show none of it."""
 
 
-def planted(seed: int) -> list[LazyRow]:
+def planted(seed: int) -> list[material.LazyRow]:
     """All of them by name, not drawn yet."""
     builders: list[tuple[str, Callable[[str, Random], SourceRow]]] = [
         *((f"wrong_label/{n:02d}", partial(_wrong_label, kind, n)) for n, kind in enumerate(_FALSIFIED)),
@@ -57,11 +48,11 @@ def planted(seed: int) -> list[LazyRow]:
         *((f"trivial/{n:02d}", partial(_trivial, n)) for n in range(4)),
         *((f"ambiguous/{n:02d}", partial(_ambiguous, n)) for n in range(3)),
     ]
-    return [LazyRow(row, partial(_planted, make, row, Random(f"{seed}/{row}"))) for row, make in builders]
+    return [material.LazyRow(row, partial(_planted, make, row, Random(f"{seed}/{row}"))) for row, make in builders]
 
 
 def _planted(make: Callable[[str, Random], SourceRow], row: str, rng: Random) -> SourceRow:
-    return with_details(make(row, rng), planted=row.partition("/")[0])
+    return material.with_details(make(row, rng), planted=row.partition("/")[0])
 
 
 def _wrong_label(kind: DrawnKind, n: int, row: str, rng: Random) -> SourceRow:
@@ -81,7 +72,7 @@ def _falsified(source_row: SourceRow) -> SourceRow:
     else:
         wrong = "".join(str((int(sign) + 1) % 10) if sign.isdigit() else sign for sign in right)
         wrong = wrong if wrong != right else f"OLD {right}"
-    return with_details(replace(source_row, answer=wrong), true_answer=right)
+    return material.with_details(replace(source_row, answer=wrong), true_answer=right)
 
 
 def _mismatch(kind: DrawnKind, n: int, row: str, rng: Random) -> SourceRow:
@@ -92,11 +83,11 @@ def _mismatch(kind: DrawnKind, n: int, row: str, rng: Random) -> SourceRow:
 
 def _outside_knowledge(n: int, row: str, rng: Random) -> SourceRow:
     name, question, answer = _LOOKED_UP[n]
-    image = photograph_image(name)
+    image = material.photograph_image(name)
     x = rng.randrange(image.width // 8)
     part = image.crop((x, 0, image.width, image.height))
     part.thumbnail((480, 480))
-    return as_row(row, DrawnQuestion(part, question, answer, "knowledge", PHOTOGRAPHS[name].license))
+    return as_row(row, DrawnQuestion(part, question, answer, "knowledge", material.PHOTOGRAPHS[name].license))
 
 
 def _trivial(n: int, row: str, rng: Random) -> SourceRow:
@@ -105,7 +96,7 @@ def _trivial(n: int, row: str, rng: Random) -> SourceRow:
     on.draw.ellipse((60, 10, 400, 350), fill=COLOURS[colour])
     wrong = [name for name in COLOURS if name != colour][:3]
     what = ("disc", "big dot", "circle", "ball")[n]
-    choices = lettered(colour, wrong, place=n, rng=rng)
+    choices = material.lettered(colour, wrong, place=n, rng=rng)
     return as_row(row, on.asks(f"Which colour has the one {what} that fills this picture?", choices, "attribute"))
 
 
@@ -124,17 +115,17 @@ def _ambiguous(n: int, row: str, rng: Random) -> SourceRow:
     return as_row(row, on.asks(question, pair[0], "attribute"))
 
 
-def spoiled(rows: Sequence[LazyRow]) -> list[LazyRow]:
+def spoiled(rows: Sequence[material.LazyRow]) -> list[material.LazyRow]:
     """Copies of the first and the last of ``rows``, and the last with half of its image."""
     first, last = rows[0], rows[-1]
     return [
-        LazyRow("copy/00", lambda: replace(first.build(), row="copy/00")),
-        LazyRow("copy/01", lambda: replace(last.build(), row="copy/01")),
-        LazyRow("cut/00", partial(_cut, last)),
+        material.LazyRow("copy/00", lambda: replace(first.build(), row="copy/00")),
+        material.LazyRow("copy/01", lambda: replace(last.build(), row="copy/01")),
+        material.LazyRow("cut/00", partial(_cut, last)),
     ]
 
 
-def _cut(row: LazyRow) -> SourceRow:
+def _cut(row: material.LazyRow) -> SourceRow:
     whole = row.build()
     (image,) = whole.images
     return replace(whole, row="cut/00", images=(image[: len(image) // 2],))
@@ -178,12 +169,12 @@ class DemoRLSource:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        require_packages()
+        material.require_packages()
 
     @property
     def fingerprint(self) -> str:
         """Digest of the seed, ``DEMO_RL_VERSION`` and the versions of the packages that determine the bytes."""
-        return digest([DEMO_RL_VERSION, self.seed, {package: installed(package) for package in PACKAGES}])
+        return digest([DEMO_RL_VERSION, self.seed, {package: material.installed(package) for package in PACKAGES}])
 
     def rows(self, shard: int) -> Iterator[SourceRow | BadRow]:
         """All rows, each built when it is reached. Raises ``ValueError`` for another shard than 0."""
@@ -194,4 +185,4 @@ class DemoRLSource:
             *problems("reckoning", ARITHMETIC, N_ARITHMETIC, suitable=False, seed=self.seed),
             *(row for name, (kind, n) in DRAWN.items() for row in questions(name, kind, n, self.seed)),
         ]
-        return (built(row) for row in [*good, *planted(self.seed), *spoiled(good)])
+        return (material.built(row) for row in [*good, *planted(self.seed), *spoiled(good)])

@@ -8,16 +8,7 @@ from typing import Any, NamedTuple
 
 from PIL import Image, ImageDraw
 
-from darkroom.pipelines.demo.images.material import (
-    PHOTOGRAPHS,
-    Choices,
-    LazyRow,
-    font,
-    image_row,
-    jpeg_bytes,
-    lazy_rows,
-    photograph_image,
-)
+from darkroom.pipelines.demo.images import material
 from darkroom.pipelines.records import Truth, TruthBox
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.sources import SourceRow
@@ -44,7 +35,7 @@ class DrawnQuestion(NamedTuple):
 
     image: Image.Image
     question: str
-    answer: str | Choices
+    answer: str | material.Choices
     """A text is the answer of an open question."""
     category: str
     license: str
@@ -71,7 +62,7 @@ class Sheet(NamedTuple):
     def asks(
         self,
         question: str,
-        answer: str | Choices,
+        answer: str | material.Choices,
         category: str,
         target: tuple[str, Box] | None = None,
         **details: object,
@@ -82,22 +73,22 @@ class Sheet(NamedTuple):
 def sheet(rng: Random) -> Sheet:
     """Part of a photograph, mostly covered by paper, so that no two sheets look alike."""
     name = rng.choice(SHOWN)
-    photograph, (width, height) = photograph_image(name), SIZE
+    photograph, (width, height) = material.photograph_image(name), SIZE
     across = rng.randint(120, min(photograph.width, photograph.height * width // height))
     down = across * height // width
     x, y = rng.randrange(photograph.width - across + 1), rng.randrange(photograph.height - down + 1)
     part = photograph.resize(SIZE, Image.Resampling.BILINEAR, (x, y, x + across, y + down))
     image = Image.blend(part, Image.new("RGB", SIZE, PAPER), _SHARE_OF_PAPER)
-    return Sheet(image, ImageDraw.Draw(image), PHOTOGRAPHS[name].license)
+    return Sheet(image, ImageDraw.Draw(image), material.PHOTOGRAPHS[name].license)
 
 
 def write(draw: ImageDraw.ImageDraw, at: tuple[float, float], text: str, size: int = 18, fill: Any = INK) -> None:
     """A text with its middle at a place."""
-    draw.text(at, text, fill=fill, font=font("DejaVuSans-Bold", size), anchor="mm")
+    draw.text(at, text, fill=fill, font=material.font("DejaVuSans-Bold", size), anchor="mm")
 
 
-def questions(name: str, kind: DrawnKind, n: int, seed: int) -> list[LazyRow]:
-    return lazy_rows(name, partial(_drawn_row, kind), range(n), seed)
+def questions(name: str, kind: DrawnKind, n: int, seed: int) -> list[material.LazyRow]:
+    return material.lazy_rows(name, partial(_drawn_row, kind), range(n), seed)
 
 
 def _drawn_row(kind: DrawnKind, row: str, number: int, seed: int) -> SourceRow:
@@ -107,6 +98,6 @@ def _drawn_row(kind: DrawnKind, row: str, number: int, seed: int) -> SourceRow:
 def as_row(row: str, question: DrawnQuestion) -> SourceRow:
     boxes = (TruthBox(question.target[0], *question.target[1]),) if question.target else ()
     details = json.dumps(dict(question.details), sort_keys=True) if question.details else None
-    image, truth = jpeg_bytes(question.image), Truth(boxes=boxes, details=details)
+    image, truth = material.jpeg_bytes(question.image), Truth(boxes=boxes, details=details)
     about = {"category": question.category, "license": question.license}
-    return image_row(row, image, question.question, question.answer, truth, **about)
+    return material.image_row(row, image, question.question, question.answer, truth, **about)

@@ -1,6 +1,4 @@
-"""Ctrl-C ends the command, not the processes that copy its steps' output."""
-
-from __future__ import annotations
+"""Ctrl-C ends the command, not the processes that copy its steps' output; the history's files stay open in SQLite."""
 
 import os
 import signal
@@ -9,7 +7,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from darkroom.assets.dagster_home.instance import keep_from_ctrl_c
+from darkroom.assets.dagster_home.instance import keep_files_open, keep_from_ctrl_c
 
 
 def blocked_signals(process: int) -> set[int]:
@@ -42,3 +40,31 @@ def test_the_processes_that_copy_output_do_not_get_ctrl_c(tmp_path: Path, capfd:
     assert len(copying) == 4
     assert all(signal.SIGINT in blocked for blocked in copying)
     assert signal.SIGINT not in own[0]
+
+
+def test_the_history_keeps_its_files_open_and_everybody_reads_it(tmp_path: Path) -> None:
+    opened: list[set[str]] = []
+
+    @dg.asset(check_specs=[dg.AssetCheckSpec("whole", asset="rows")])
+    def rows(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
+        files = (os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd"))
+        opened.append({Path(file).stem.replace(context.run.run_id, "run") for file in files if file.endswith(".db")})
+        return dg.MaterializeResult(check_results=[dg.AssetCheckResult(check_name="whole", passed=True)])
+
+    (tmp_path / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+    with dg.DagsterInstance.from_config(str(tmp_path)) as plain:
+        as_always = dg.materialize([rows], instance=plain)
+    with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+        keep_files_open(instance)
+        results = [dg.materialize([rows], instance=instance) for _ in range(6)]
+        with dg.DagsterInstance.from_config(str(tmp_path)) as beside:
+            for result in [as_always, *results]:
+                kinds = [
+                    [event.dagster_event_type for event in each.all_logs(result.run_id) if event.is_dagster_event]
+                    for each in (instance, beside)
+                ]
+                assert kinds[0] == kinds[1]
+                assert len(kinds[0]) == len([*plain.all_logs(as_always.run_id)])
+            assert beside.get_latest_materialization_event(rows.key).run_id == results[-1].run_id
+    assert opened[0] == set()
+    assert all({"run", "index"} <= files and len(files) <= 3 for files in opened[1:]), opened
