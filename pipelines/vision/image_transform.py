@@ -114,6 +114,13 @@ def trimmed(image: Image.Image) -> Image.Image:
     return rgb.crop(content) if content else rgb
 
 
+def side_by_side(image: Image.Image, n: int) -> list[Image.Image]:
+    """The ``n`` pictures that white bars divide, as matplotlib draws axes in a row; the whole if it is not so many."""
+    has_ink = np.asarray(image.convert("L")).min(axis=0) < 255
+    sides = np.flatnonzero(np.diff(has_ink.astype(int), prepend=0, append=0)).reshape(-1, 2)
+    return [image.crop((left, 0, right, image.height)) for left, right in sides] if len(sides) == n else [image]
+
+
 def _whole(output: Image.Image, original: Image.Image) -> ImageTransform | None:
     """The whole image, turned by right angles, mirrored or not."""
     positions = [position for position in _POSITIONS if _has_shape(output, position[0], original)]

@@ -24,7 +24,14 @@ from darkroom.pipelines.verification.checks.crop import executed_code
 from darkroom.pipelines.verification.checks.hint import comments
 from darkroom.pipelines.verification.grading.number_words import ONES
 from darkroom.pipelines.verification.grading.word_lists import Patterns, read_words
-from darkroom.pipelines.vision.image_transform import PART_SHARE, ImageTransform, measure_transform, residual, trimmed
+from darkroom.pipelines.vision.image_transform import (
+    PART_SHARE,
+    ImageTransform,
+    measure_transform,
+    residual,
+    side_by_side,
+    trimmed,
+)
 from darkroom.pipelines.vision.visibility import (
     QWEN2_5_VL,
     SEEN_LEVELS,
@@ -261,4 +268,6 @@ class _Measured:
 def _transform(
     store: ImageStore, image: ImageRef, original: ImageRef, boxes: tuple[Box, ...], is_tilted: bool
 ) -> ImageTransform | None:
-    return measure_transform(trimmed(store.open(image)), store.open(original), boxes, is_tilted=is_tilted)
+    """Remembered. Of parts side by side the first one's, as together they are no part of the image."""
+    first = trimmed(side_by_side(trimmed(store.open(image)), len(boxes))[0])
+    return measure_transform(first, store.open(original), boxes, is_tilted=is_tilted)
