@@ -93,8 +93,9 @@ def inline_example(image: Image.Image | None, caption: str) -> str:
     """An image and a caption, small enough to be shown without a link; without the image where no size is."""
     if image is None:
         return caption[: SHOWN_INLINE - 1]
+    small = image.convert("RGB").reduce(max(1, max(image.size) // (4 * _SIDES[0])))
     for side in _SIDES:
-        line = f"{thumbnail(image, side, quality=35)}\n\n{caption}"
+        line = f"{thumbnail(small, side, quality=35)}\n\n{caption}"
         if len(line) < SHOWN_INLINE:
             return line
     return caption[: SHOWN_INLINE - 1]

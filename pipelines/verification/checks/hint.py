@@ -172,7 +172,9 @@ def hint_stays_hidden(case: Case) -> CheckResult:
         if mention := unseen_phrase(turn.thought):
             return failed(Flaw.HINT_MENTIONED, f"the thought before the first look says {mention!r}")
     for n, turn in enumerate(case.trajectory.rounds, 1):
-        if name := next((name for name in _names(turn.code) if phrases("name").search(_CAMEL.sub("_", name))), None):
+        if name := next(
+            (name for name in dict.fromkeys(_names(turn.code)) if phrases("name").search(_CAMEL.sub("_", name))), None
+        ):
             return failed(Flaw.HINT_MENTIONED, f"the program of round {n} has the name {name!r}")
         if reads_file_name(turn.code):
             return failed(Flaw.HINT_MENTIONED, f"the program of round {n} makes a number of the file's name")

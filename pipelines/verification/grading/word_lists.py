@@ -88,7 +88,7 @@ class WordModel:
             phrase = " ".join(_TOKEN.findall(entry.replace("_", " ")))
             self._classes["*" * entry.startswith("*") + phrase + "*" * entry.endswith("*")].add(class_name)
         self._beginnings = {first for first, *more in map(str.split, self._classes) if more}
-        self.features = lru_cache(maxsize=256)(self._features)  # both kinds of a thought's parts
+        self.features = lru_cache(maxsize=2048)(self._features)  # of both kinds; thoughts have sentences in common
         self.weights = json.loads(Path(module).with_name(f"{name}_weights.json").read_text(encoding="utf-8"))
 
     def evidence(self, text: str, kind: str) -> str | None:
