@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 from darkroom.pipelines.models.parsing import literal_boxes
@@ -75,18 +76,17 @@ def claims_in(text: str) -> list[Claim]:
 @lru_cache(maxsize=1024)
 def _claims_of(sentence: str) -> list[Claim]:
     """Remembered: thoughts have sentences in common."""
-    claims: list[Claim] = []
     if sentence.endswith("?"):
-        return claims
+        return []
     of_now = bool(_RE.still.search(sentence))
     lowered = sentence.replace("İ", "I").lower()  # of the same length: no other letter becomes two
-    for kind in _WORDS:
-        for match in _pattern(kind).finditer(lowered):
-            start, end = match.span()
+
+    def of(kind: str) -> Iterator[Claim]:
+        for start, end in (match.span() for match in _pattern(kind).finditer(lowered)):
             if not (_is_denied(sentence, start, kind) or _RE.needless.match(sentence, end)):
-                claims.append(Claim(kind, sentence[start:end].strip(), of_now))
-                break
-    return claims
+                yield Claim(kind, sentence[start:end].strip(), of_now)
+
+    return [claim for kind in _WORDS for claim in islice(of(kind), 1)]
 
 
 @lru_cache(maxsize=64)
