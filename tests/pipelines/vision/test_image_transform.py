@@ -6,7 +6,7 @@ import pytest
 from PIL import Image, ImageOps
 
 from darkroom.pipelines.demo.images.material import photograph_image
-from darkroom.pipelines.vision.image_transform import Operation, measure_transform, residual
+from darkroom.pipelines.vision.image_transform import Operation, measure_transform, residual, side_by_side
 from tests.matrices import every_nth
 
 MOTORCYCLE, ASTRONAUT = photograph_image("motorcycle"), photograph_image("astronaut")
@@ -70,3 +70,13 @@ def test_images_with_nothing_in_common_have_no_change(shown):
 @pytest.mark.parametrize(("angle", "degrees"), [(0, 0), (360, 0), (-90, 90), (270, 90), (181, 179), (725, 5)])
 def test_a_residual_is_the_short_way_back(angle, degrees):
     assert residual(angle) == degrees
+
+
+@pytest.mark.parametrize(("n_boxes", "widths"), [(3, [40, 60, 20]), (2, [180]), (1, [180]), (0, [180])])
+def test_pictures_that_white_bars_divide_are_taken_apart_where_they_are_as_many_as_the_boxes(n_boxes, widths):
+    sheet = Image.new("RGB", (180, 50), "white")
+    for left, width in ((0, 40), (70, 60), (160, 20)):
+        sheet.paste((90, 10, 30), (left, 5, left + width, 45))
+    pieces = side_by_side(sheet, n_boxes)
+    assert [piece.width for piece in pieces] == widths
+    assert {piece.height for piece in pieces} == {50}

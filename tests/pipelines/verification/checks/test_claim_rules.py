@@ -158,6 +158,13 @@ def test_a_question_a_denial_and_a_quotation_claim_nothing(text):
     assert not [one for one in claims_in(text) if one.kind == "too_small"]
 
 
+@pytest.mark.parametrize("text", ["THE SIGN IS TOO SMALL.", "İn İstanbul The Sign Is Too Small."])
+def test_letters_of_either_case_claim_and_the_words_are_the_sentences_own(text):
+    [found] = [one for one in claims_in(text) if one.kind == "too_small"]
+    assert found.phrase in text
+    assert found.phrase.casefold().endswith("too small")
+
+
 def test_a_denial_in_another_clause_denies_nothing_here():
     assert [one.kind for one in claims_in("I cannot see it, but the sign is too small.")].count("too_small") == 1
 
