@@ -4,13 +4,13 @@ No download, no key, no image of ours: scikit-image's and scikit-learn's photogr
 they are or turned and underexposed (``photographs``), set and scanned ``pages``, ``charts`` of bundled tables,
 ``maths`` problems, ``diagrams`` and ``figures`` (problems to be read off an image, and to be drawn), printed
 ``notices``, ``films`` over the photographs, and ``damaged`` files that intake must quarantine. Most images have
-several questions (``scene/00``, ``scene/00/1`` …), and each question is for three families at most: the order
+several questions, four at most (``scene/00``, ``scene/00/1`` …), each for three families at most: the order
 in which a kind's questions are dealt is that of a digest of their names, and ``deal.toml`` says how many go where.
 """
 
 import hashlib
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
@@ -41,7 +41,7 @@ from darkroom.pipelines.records.samples import FAMILIES
 from darkroom.pipelines.selection.sampling import mixture
 from darkroom.pipelines.sources import BadRow, SourceRow
 
-DEMO_VERSION = "6"
+DEMO_VERSION = "7"
 PACKAGES = ("av", "matplotlib", "numpy", "pillow", "reasoning-gym", "scikit-image", "scikit-learn")
 
 
@@ -119,24 +119,15 @@ _SHARES = data_beside(__file__, "deal")
 
 
 def assigned(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """The families of each row by its name (``scene/00/1``), an image's questions spread over them; rows that are open
-    to all are not there."""
+    """The families of each row by its name (``scene/00/1``); rows that are open to all are not there."""
     by_kind: dict[str, list[str]] = defaultdict(list)
     for name in names:
         by_kind[name.partition("/")[0]].append(name)
     families: dict[str, tuple[str, ...]] = {}
     for kind, shares in _SHARES.items():
         order = sorted(by_kind[kind], key=lambda name: digest(["deal", name]))
-        images = {name: "/".join(name.split("/")[:2]) for name in order}
-        n_images = len(set(images.values())) or 1
-        hands = [hand for hand, n in mixture(shares, len(order)).items() for _ in range(n)]
-        most = {hand: -(-n // n_images) for hand, n in Counter(hands).items()}
-        held: Counter[tuple[str, str]] = Counter()
-        for name, image in images.items():
-            hand = next((hand for hand in hands if held[image, hand] < most[hand]), hands[0])
-            hands.remove(hand)
-            held[image, hand] += 1
-            families[name] = tuple(hand.split("+"))
+        hands = [tuple(hand.split("+")) for hand, n in mixture(shares, len(order)).items() for _ in range(n)]
+        families |= zip(order, hands, strict=True)
     return families
 
 

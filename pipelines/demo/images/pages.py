@@ -62,12 +62,12 @@ class PageLine(NamedTuple):
 
 
 class Marked(NamedTuple):
-    """A question about a mark on the page, and what it is about."""
+    """A mark on the page with what it is about, and a question about it."""
 
-    question: str
     answer: str
     label: str
     box: Box
+    question: str = ""
     category: str = "OCR"
     n_words: int | None = None
     line: tuple[Word, ...] = ()
@@ -82,7 +82,7 @@ def pages(seed: int) -> list[LazyRow]:
     return rows_by_image("page", _row, [1] + [1 + N_MORE] * len(SET_PAGES), seed)
 
 
-N_MORE = 6
+N_MORE = 3
 _WORDINGS = data_beside(__file__)
 
 
@@ -128,15 +128,18 @@ def _drawn(number: int, seed: int) -> tuple[bytes, str, list[Marked]]:
     paragraphs = [paragraph for text in texts for paragraph in (_zen() if text == ZEN else _description(text))]
     lines = _set_lines(draw, paragraphs)
     marked = mark(draw, lines, rng)
-    more = _more(draw, lines, marked, number, Random(f"{seed}/{row}/more"))
+    *others, own = _questions(marked, number)
+    more = _more(draw, lines, own, others, number, Random(f"{seed}/{row}/more"))
     license = PUBLIC_DOMAIN if texts == (ZEN,) else "BSD-3-Clause"
-    return jpeg_bytes(page.filter(ImageFilter.BoxBlur(0.4))), license, [marked, *more]
+    return jpeg_bytes(page.filter(ImageFilter.BoxBlur(0.4))), license, [own, *more]
 
 
-def _more(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], own: Marked, number: int, rng: Random) -> list[Marked]:
-    """Marks of other kinds on lines without one, and all that can be asked about them and the page's own mark."""
-    own_line = _questions(own, number) if own.line else []
-    by_mark = [[marked for marked in own_line if marked.answer != own.answer]]
+def _more(
+    draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], own: Marked, others: list[Marked], number: int, rng: Random
+) -> list[Marked]:
+    """Marks of other kinds on lines without one, and all that can be asked about them, beside what ``others`` ask about
+    the page's own mark."""
+    by_mark = [others]
     boxes = [own.box]
     for mark in (_arrowed, _crossed, _underlined, _framed, _highlighted):
         free = [line for line in lines if not any(line.box.grown(12).intersection(box).area for box in boxes)]
@@ -150,19 +153,22 @@ def _more(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], own: Marked, num
 
 
 def _questions(marked: Marked, number: int) -> list[Marked]:
+    """What can be asked about a mark: about words of its line, and last about the whole."""
+    if marked.question:
+        return [marked]
     says = _WORDINGS[marked.label]
-    n_words = len(marked.line)
-    whole = marked._replace(question=nth_form(says["whole"], number))
-    if not marked.line:
-        return [whole]
-    wording = nth_form(says["word"], number)
     about_word = marked._replace(category="OCR", n_words=None)
     words = [
-        about_word._replace(question=wording.format(ordinal=ordinal), answer=word.bare)
+        about_word._replace(question=nth_form(says["word"], number).format(ordinal=ordinal), answer=word.bare)
         for ordinal, word in zip(ORDINALS, marked.line, strict=False)
         if len(word.bare) > 4 and word.bare.isalpha()
     ]
-    return [*words, whole._replace(answer=str(n_words), category="quantity", n_words=n_words)]
+    return [*words, marked._replace(question=nth_form(says["whole"], number))]
+
+
+def _of_line(label: str, line: PageLine) -> Marked:
+    n = len(line.words)
+    return Marked(str(n), label, line.box, category="quantity", n_words=n, line=line.words)
 
 
 def _paper(rng: Random) -> Image.Image:
@@ -216,31 +222,29 @@ def _underlined(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Rando
     word = _a_word(lines, rng)
     box = word.box
     draw.line((box.x1 - 2, box.y2 + 4, box.x2 + 2, box.y2 + 3), fill=PENCIL, width=3)
-    return Marked("Which word on this page is underlined in red?", word.bare, "underlined word", box.grown(6))
+    return Marked(word.bare, "underlined word", box.grown(6))
 
 
 def _framed(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random) -> Marked:
     word = _a_word(lines, rng)
     draw.rounded_rectangle(word.box.grown(5), 6, outline=(40, 70, 150), width=2)
-    return Marked("Which word on this page has a blue box around it?", word.bare, "boxed word", word.box.grown(5))
+    return Marked(word.bare, "boxed word", word.box.grown(5))
 
 
 def _highlighted(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random) -> Marked:
     word = _a_word(lines, rng)
     draw.rectangle(word.box.grown(4), fill=(238, 226, 92))
     draw.text(word.at, word.text, fill=INK, font=font("DejaVuSerif", TYPE_SIZE))
-    return Marked("Which word is marked with a yellow pen?", word.bare, "highlighted word", word.box.grown(4))
+    return Marked(word.bare, "highlighted word", word.box.grown(4))
 
 
 def _arrowed(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random) -> Marked:
     long = [line for line in lines if len(line.words) >= 5]
     line = rng.choice([line for line in long if all(word.bare.isalpha() for word in line.words[:5])])
-    place = rng.choice((0, 4))
     x, y = MARGIN - 26, (line.box.y1 + line.box.y2) // 2
     draw.line((x - 60, y, x, y), fill=PENCIL, width=4)
     draw.polygon((x + 10, y, x - 8, y - 9, x - 8, y + 9), fill=PENCIL)
-    question = f"What is the {ORDINALS[place]} word of the line that the red arrow in the margin points at?"
-    return Marked(question, line.words[place].bare, "line with an arrow", line.box, line=line.words)
+    return _of_line("line with an arrow", line)
 
 
 def _crossed(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random) -> Marked:
@@ -248,9 +252,7 @@ def _crossed(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random) 
     x, y = MARGIN - 40, (line.box.y1 + line.box.y2) // 2
     draw.line((x - 11, y - 11, x + 11, y + 11), fill=PENCIL, width=4)
     draw.line((x - 11, y + 11, x + 11, y - 11), fill=PENCIL, width=4)
-    question = "How many words are in the line that has a red cross in the margin?"
-    n = len(line.words)
-    return Marked(question, str(n), "line with a cross", line.box, category="quantity", n_words=n, line=line.words)
+    return _of_line("line with a cross", line)
 
 
 def _last_word(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random) -> Marked:
@@ -260,7 +262,8 @@ def _last_word(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random
         first = next(line for line in lines if line.paragraph == number)
         draw.text((MARGIN - 70, first.words[0].box.y1 - 6), f"§{number}", fill=PENCIL, font=font("DejaVuSans", 22))
     word = [line for line in lines if line.paragraph == paragraph][-1].words[-1]
-    return Marked(f"What is the last word of the paragraph marked §{paragraph}?", word.bare, "last word", word.box)
+    question = f"What is the last word of the paragraph marked §{paragraph}?"
+    return Marked(word.bare, "last word", word.box, question)
 
 
 SET_PAGES: tuple[tuple[tuple[str, ...], Mark], ...] = (
@@ -270,4 +273,7 @@ SET_PAGES: tuple[tuple[tuple[str, ...], Mark], ...] = (
     (("olivetti_faces", "iris", "lfw"), _crossed),
     (("rcv1", "species_distributions", "lfw"), _highlighted),
     (("breast_cancer", "iris", "rcv1", "species_distributions"), _last_word),
+    (("twenty_newsgroups",), _underlined),
+    (("kddcup99", "digits"), _arrowed),
+    (("wine_data", "california_housing", "covtype"), _crossed),
 )

@@ -103,7 +103,7 @@ def scenes(n_scenes: int, seed: int) -> list[LazyRow]:
 _TABLE = data_beside(__file__)
 TOPICS = tuple(Topic(**topic) for topic in _TABLE["topics"])
 MORE = tuple(Topic(**topic) for topic in _TABLE["more"])
-N_MORE = 13
+N_MORE = 3
 
 
 def make_wall(number: int, seed: int) -> Wall:
@@ -128,12 +128,10 @@ def _drawn(number: int, seed: int) -> tuple[Wall, SourceRow]:
     words = topic.wordings[number // len(TOPICS) % len(topic.wordings)]
     license = joint_license([TEXTURE_LICENSE, *(photograph.license for photograph in photographs)])
     blank = SourceRow("", (jpeg_bytes(lit(scene.canvas, rng)),), "", "", license=license)
-    return wall, _asked_row(blank, topic, words, choices, placed, number)
+    return wall, _asked_row(blank, topic, words, choices, placed)
 
 
-def _asked_row(
-    wall: SourceRow, topic: Topic, words: str, choices: Choices, placed: Sequence[Placed], number: int
-) -> SourceRow:
+def _asked_row(wall: SourceRow, topic: Topic, words: str, choices: Choices, placed: Sequence[Placed]) -> SourceRow:
     """The row ``wall`` with a question about the first of ``placed``; the others are of its kind. Where the question
     tells the thing only by what a closer look shows of it, families search."""
     thing = placed[0].target
@@ -142,8 +140,7 @@ def _asked_row(
     truth = Truth(boxes, count=int(thing.value) if topic.kind == "dots" else None)
     options, answer = choices
     row = replace(wall, question=question, answer=answer, choices=options, truth=truth, category=topic.category)
-    searched = {FOUND: "searched", FAMILIES: [SEARCHING[number % len(SEARCHING)]]}
-    return with_details(row, **searched) if topic.choices == "images" else row
+    return with_details(row, **{FOUND: "searched", FAMILIES: SEARCHING}) if topic.choices == "images" else row
 
 
 def _row(name: str, number: int, n: int, seed: int) -> SourceRow:
@@ -151,17 +148,17 @@ def _row(name: str, number: int, n: int, seed: int) -> SourceRow:
     if not n:
         return replace(first, row=name)
     rng = Random(f"{seed}/{name}")
-    topic, thing_asked, place = list(_asked(wall, Random(f"{seed}/scene/{number:02d}/more")))[n - 1]
+    topic, thing_asked, place = list(_asked(wall, number, Random(f"{seed}/scene/{number:02d}/more")))[n - 1]
     placed = [thing_asked, *(thing for thing in wall.scene.placed[topic.kind] if thing is not thing_asked)]
     choices = _choices(topic.choices, thing_asked, wall.photographs, number + n + seed, rng)
     # no two questions of a topic share a wording, on one wall or on two
     words = nth_form(topic.wordings, 10 * number + place)
-    return _asked_row(replace(first, row=name), topic, words, choices, placed, number + n)
+    return _asked_row(replace(first, row=name), topic, words, choices, placed)
 
 
-def _asked(wall: Wall, rng: Random) -> Iterator[tuple[Topic, Placed, int]]:
-    """Further questions, topic by topic in turn, each with its number within its topic. A thing is asked about
-    once, and only where there is another of its kind on the wall: alone it would need no looking."""
+def _asked(wall: Wall, number: int, rng: Random) -> Iterator[tuple[Topic, Placed, int]]:
+    """Further questions, topic by topic in turn, another one first on each wall, each with its number within its topic.
+    A thing is asked about once, and only where the wall has another of its kind: alone it would need no looking."""
     things: dict[str, list[Placed]] = {}
     for kind, placed in wall.scene.placed.items():
         free = [thing for thing in placed if (kind, thing.photograph) != (wall.topic.kind, wall.subject)]
@@ -171,7 +168,8 @@ def _asked(wall: Wall, rng: Random) -> Iterator[tuple[Topic, Placed, int]]:
     for place, topic in enumerate(MORE):
         of_kind = things.get(topic.kind, [])[kinds[:place].count(topic.kind) :: kinds.count(topic.kind)]
         by_topic.append([(topic, thing) for thing in of_kind])
-    for place, turn in enumerate(zip_longest(*by_topic)):
+    first = N_MORE * number % len(MORE)
+    for place, turn in enumerate(zip_longest(*by_topic[first:], *by_topic[:first])):
         yield from ((*pair, place) for pair in turn if pair)
 
 
