@@ -73,7 +73,9 @@ def finetune(
     def train(staging: Staging, report: RunReporter) -> list[dict[str, Any]]:
         from darkroom.train.examples.encoding import open_reader
         from darkroom.train.finetuning.phases import SftRun
+        from darkroom.train.models.loading import check_weights
 
+        check_weights(model)
         ablations = {"train_observations", "loss_policy", "without_comments"}
         read_as = settings.model_dump(include={"layout", "min_pixels", "max_pixels"} | ablations)
         run = SftRun(model, open_reader(model, **read_as), settings, staging, report, save_steps)

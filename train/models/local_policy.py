@@ -34,7 +34,13 @@ from darkroom.pipelines.records import Usage
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.ledger import GroupCommit
-from darkroom.train.models.loading import load_model, load_processor, require_model, suppressed_tokens
+from darkroom.train.models.loading import (
+    check_weights,
+    load_model,
+    load_processor,
+    require_model,
+    suppressed_tokens,
+)
 from darkroom.train.runs.checkpoints import folder_digest
 
 _GATHER_SECONDS = 0.02
@@ -174,6 +180,7 @@ class LocalPolicy:
 
     @cached_property
     def _loaded(self) -> _Loaded:
+        check_weights(self._folder)
         processor = load_processor(self._folder, max_pixels=self._max_pixels)
         # one GPU per process where a launcher started several
         device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if torch.cuda.is_available() else "cpu"
