@@ -35,7 +35,7 @@ VOCABULARY = 3000
 LONGEST_SIDE = 4
 SPREAD = 0.02
 """Standard deviation of the weights, as Qwen has it."""
-ArchName = Literal["qwen2_5_vl", "qwen3_vl"]
+ArchName = Literal["qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe"]
 _TINY = yaml.safe_load(Path(__file__).with_name("tiny.yaml").read_text())
 MARKER = "tiny.json"
 
@@ -153,7 +153,7 @@ def _processor(tokenizer: Any, arch: ArchName) -> Any:
     size = {"shortest_edge": unit, "longest_edge": unit * LONGEST_SIDE**2}
     images = Qwen2VLImageProcessorPil(patch_size=patch, merge_size=2, temporal_patch_size=2, size=size)
     # its path, without an import of TRL, which would take a second
-    template = Path(str(distribution("trl").locate_file(f"trl/chat_templates/{arch}.jinja")))
+    template = Path(str(distribution("trl").locate_file(f"trl/chat_templates/{arch.removesuffix('_moe')}.jinja")))
     return ImageOnlyProcessor(image_processor=images, tokenizer=tokenizer, chat_template=template.read_text())
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 
 import yaml
 
-from darkroom.pipelines.publishing.layouts.trl import DEFAULT_SYSTEM, TEMPLATE, chat_template
+from darkroom.pipelines.publishing.layouts.trl import TEMPLATE, chat_template
 from darkroom.train.runs import TrainError
 from darkroom.train.runs.reporting import trackers
 
@@ -39,8 +39,9 @@ def model_type(folder: Path) -> str:
     if not isinstance(fields, dict):
         raise TrainError(f"{config} holds no JSON object: copy or download the model again")
     name = fields.get("model_type")
-    if name not in MODEL_TYPES:
-        raise TrainError(f"{folder} holds a {name!r} model; the chat templates fit {', '.join(MODEL_TYPES)} only")
+    if name not in STOCK:
+        mend = "train another elsewhere, on an export (darkroom export); evaluate it with --url, served by vLLM"
+        raise TrainError(f"{folder} holds a {name!r} model; supported are {', '.join(STOCK)}: {mend}")
     return str(name)
 
 
@@ -234,18 +235,14 @@ def suppressed_tokens(processor: Any) -> list[int]:
     return [vocabulary[token] for token in VISION_TOKENS if token in vocabulary]
 
 
-MODEL_TYPES = tuple(DEFAULT_SYSTEM)
-"""The model types that the templates fit."""
-
-
 def template(name: Literal["sft", "grpo"], model_type: str = "qwen2_5_vl") -> str:
-    """The Jinja source for one of ``MODEL_TYPES``; ``darkroom.train.models.loading.model_type`` reads a folder's."""
+    """The Jinja source for a model type of ``STOCK``; ``darkroom.train.models.loading.model_type`` reads a folder's."""
     path = TEMPLATE if name == "sft" else Path(__file__).parents[1] / "templates" / "qwen_vl_grpo.jinja"
-    return chat_template(path.read_text(), model_type)
+    return chat_template(path.read_text(), model_type.removesuffix("_moe"))
 
 
 STOCK = yaml.safe_load(Path(__file__).with_name("stock_processors.yaml").read_text(encoding="utf-8"))
-"""The classes of a processor and of its video processor, by model type."""
+"""The classes of a processor and of its video processor, by model type: those that the templates fit."""
 _NAMES = ("auto_map", "processor_class", "image_processor_type", "video_processor_type")
 
 

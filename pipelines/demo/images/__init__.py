@@ -56,7 +56,7 @@ class DemoSource:
 
     n_shards: int = 2
     seed: int = 0
-    n_scenes: int = 24
+    n_scenes: int = 32
 
     def __post_init__(self) -> None:
         require_packages()

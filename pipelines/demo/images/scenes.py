@@ -103,7 +103,7 @@ def scenes(n_scenes: int, seed: int) -> list[LazyRow]:
 _TABLE = data_beside(__file__)
 TOPICS = tuple(Topic(**topic) for topic in _TABLE["topics"])
 MORE = tuple(Topic(**topic) for topic in _TABLE["more"])
-N_MORE = 3
+N_MORE = 2
 
 
 def make_wall(number: int, seed: int) -> Wall:
