@@ -44,7 +44,7 @@ def reinforce(
     from darkroom.train.examples.datasets import held_out
     from darkroom.train.models.loading import require_model
     from darkroom.train.models.sharding import check_launch
-    from darkroom.train.rl.methods import method_errors, named_method
+    from darkroom.train.rl.methods import named_method
     from darkroom.train.rl.rollouts.prompts import check_prompts, open_prompts
     from darkroom.train.runs.job import TrainingJob, run_job, with_rows
     from darkroom.train.runs.options import split_options
@@ -55,9 +55,7 @@ def reinforce(
     split_options(settings.trainer, "grpo")  # raises for what cannot be passed on
     open_prompts(dataset)  # raises for what is no dataset
     words: dict[str, Any] = {"protocol": settings.protocol, "wording": settings.prompt}
-    with method_errors(method):
-        modes = sorted(set(method.modes(settings.generations)))
-    check_prompts(dataset, modes=modes, **words)
+    check_prompts(dataset, modes=sorted(set(method.modes(settings.generations))), **words)
     evaluated = None
     if settings.eval_every:
         evaluated = held_out([dataset], settings.eval_dataset, trained=[dataset])

@@ -72,7 +72,7 @@ def code_errors(path: Path, error: type[Exception], failed: str) -> Iterator[Non
     except Exception as cause:
         lines = [frame.lineno for frame in traceback.extract_tb(cause.__traceback__) if frame.filename == str(path)]
         at = f", line {lines[-1]}," if lines else ""
-        raise error(f"{path}{at} {failed}: {_reason(cause)}") from cause
+        raise error(f"{path}{at} {failed}: {one_line(cause)}") from cause
 
 
 def loaded(entry: EntryPoint, error: type[Exception]) -> Any:
@@ -80,10 +80,11 @@ def loaded(entry: EntryPoint, error: type[Exception]) -> Any:
     try:
         return entry.load()
     except Exception as cause:
-        raise error(f"{entry.name} ({entry.value}) cannot be imported: {_reason(cause)}") from cause
+        raise error(f"{entry.name} ({entry.value}) cannot be imported: {one_line(cause)}") from cause
 
 
-def _reason(cause: Exception) -> str:
+def one_line(cause: Exception) -> str:
+    """The kind of an error and its message."""
     words = f"{type(cause).__name__}: {' '.join(str(cause).split())}"
     if isinstance(cause, ImportError) and cause.name and cause.name.split(".")[0] in _FORMER_NAMES:
         return f"{words}. To do: Darkroom's packages are imported below its name, as in `darkroom.{cause.name}`"

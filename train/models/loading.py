@@ -1,9 +1,9 @@
 """Models and processors from a folder and back to one, the same for every program: left padding, no remote code.
 
-A model is a folder that ``save_pretrained`` wrote. Covered: Qwen2-VL, Qwen2.5-VL and Qwen3-VL, whose chat templates the
-files in ``train/templates`` extend. A processor's files are as the model's own publisher would have written them, also
-where torchvision is absent: without it the processor in memory has no videos (``image_only.py``). vLLM and other
-trainers read a checkpoint with the stock class all the same, and that class wants its video processor's settings.
+A model is a folder that ``save_pretrained`` wrote. Covered: Qwen2-VL, Qwen2.5-VL, Qwen3-VL and Qwen3-VL-MoE, whose chat
+templates the files in ``train/templates`` extend. A processor's files are as the model's own publisher would write
+them, also where torchvision is absent: without it the processor in memory has no videos (``image_only.py``). vLLM and
+other trainers read a checkpoint with the stock class all the same, which wants its video processor's settings.
 """
 
 import importlib.util

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.storage.user_files import one_line
 from darkroom.sandbox.errors import raised_as
 from darkroom.train.runs import TrainError, gallery, history
 from darkroom.train.runs.checkpoints import HISTORY, CheckpointInputs, Staging, finished, folder_digest
@@ -74,12 +75,8 @@ def _make(
     staging = Staging(job.output, inputs, writes=is_first_process(), restart=restart)
     start, code = time.monotonic(), history.code_version()
     options = ", ".join(f"trainer.{name}={value}" for name, value in job.arguments.get("trainer", {}).items())
-
-    def named(error: Exception) -> TrainError:
-        why = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        return TrainError(f"{options}: training failed with that. {why}. To do: change it, or leave it out")
-
-    with raised_as(named, *(_OF_OPTIONS if options else ())):
+    told = f"{options}: training failed with that (change it, or leave it out)"
+    with raised_as(lambda error: TrainError(f"{told}: {one_line(error)}"), *(_OF_OPTIONS if options else ())):
         steps = train(staging, report)
     name = job.arguments.get("recipe") or job.arguments.get("method") or job.program
     record = {

@@ -11,7 +11,7 @@ in which a kind's questions are dealt is that of a digest of their names, and ``
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import ClassVar
@@ -75,13 +75,9 @@ class DemoSource:
         if not 0 <= shard < self.n_shards:
             raise ValueError(f"the demo has shards 0 to {self.n_shards - 1}; found {shard}")
         rows = self._all()
-        families = self._families([row.name for row in rows])
+        families = assigned(row.name for row in rows)
         by_image = [list(group) for _, group in groupby(rows, key=lambda row: row.name.split("/")[:2])]
         return (built(offered(row, families)) for of_image in by_image[shard :: self.n_shards] for row in of_image)
-
-    def _families(self, names: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-        """For which families which rows are; rows that are not there are for all."""
-        return assigned(names)
 
     def _all(self) -> list[LazyRow]:
         seed = self.seed

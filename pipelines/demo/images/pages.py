@@ -3,11 +3,11 @@ prose set on paper here (the Zen of Python and scikit-learn's texts on its data 
 
 import codecs
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise, zip_longest
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from PIL import Image, ImageDraw, ImageFilter
 
@@ -69,7 +69,6 @@ class Marked(NamedTuple):
     box: Box
     question: str = ""
     category: str = "OCR"
-    n_words: int | None = None
     line: tuple[Word, ...] = ()
     """The words of a marked line."""
 
@@ -84,6 +83,7 @@ def pages(seed: int) -> list[LazyRow]:
 
 N_MORE = 3
 _WORDINGS = data_beside(__file__)
+SET_PAGES: Sequence[Mapping[str, Any]] = _WORDINGS.pop("pages")
 
 
 def _scan(name: str) -> SourceRow:
@@ -113,7 +113,8 @@ def _row(name: str, number: int, n: int, seed: int) -> SourceRow:
         return _scan(name)
     image, license, marks = _drawn(number, seed)
     marked = marks[n]
-    truth = Truth(boxes=(TruthBox(marked.label, *marked.box),), count=marked.n_words)
+    count = int(marked.answer) if marked.category == "quantity" else None
+    truth = Truth(boxes=(TruthBox(marked.label, *marked.box),), count=count)
     return image_row(name, image, marked.question, marked.answer, truth, category=marked.category, license=license)
 
 
@@ -121,32 +122,31 @@ def _row(name: str, number: int, n: int, seed: int) -> SourceRow:
 def _drawn(number: int, seed: int) -> tuple[bytes, str, list[Marked]]:
     """A page, its licence, its own question and what else can be asked of it: drawn once for all."""
     row = f"page/{number:02d}"
-    texts, mark = SET_PAGES[number - 1]
+    texts, label = SET_PAGES[number - 1].values()
     rng = Random(f"{seed}/{row}")
     page = _paper(rng)
     draw = ImageDraw.Draw(page)
     paragraphs = [paragraph for text in texts for paragraph in (_zen() if text == ZEN else _description(text))]
     lines = _set_lines(draw, paragraphs)
-    marked = mark(draw, lines, rng)
-    *others, own = _questions(marked, number)
-    more = _more(draw, lines, own, others, number, Random(f"{seed}/{row}/more"))
-    license = PUBLIC_DOMAIN if texts == (ZEN,) else "BSD-3-Clause"
-    return jpeg_bytes(page.filter(ImageFilter.BoxBlur(0.4))), license, [own, *more]
+    asked = _questions(MARKS[label](draw, lines, rng), number)
+    more = _more(draw, lines, asked, number, Random(f"{seed}/{row}/more"))
+    license = PUBLIC_DOMAIN if texts == [ZEN] else "BSD-3-Clause"
+    return jpeg_bytes(page.filter(ImageFilter.BoxBlur(0.4))), license, [asked[-1], *more]
 
 
 def _more(
-    draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], own: Marked, others: list[Marked], number: int, rng: Random
+    draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], asked: list[Marked], number: int, rng: Random
 ) -> list[Marked]:
-    """Marks of other kinds on lines without one, and all that can be asked about them, beside what ``others`` ask about
-    the page's own mark."""
-    by_mark = [others]
-    boxes = [own.box]
-    for mark in (_arrowed, _crossed, _underlined, _framed, _highlighted):
+    """Marks of other kinds on lines without one, and all that can be asked about them and (``asked``) the page's own
+    mark, but for the question that is asked first."""
+    *others, own = asked
+    by_mark, boxes = [others], [own.box]
+    for label in _WORDINGS:
         free = [line for line in lines if not any(line.box.grown(12).intersection(box).area for box in boxes)]
         if own.label == "last word":  # the signs of paragraphs stand where arrows and crosses do
             free = [line for above, line in pairwise(free) if above.paragraph == line.paragraph]
-        if mark is not SET_PAGES[number - 1][1]:
-            marked = mark(draw, free, rng)
+        if label != own.label:
+            marked = MARKS[label](draw, free, rng)
             boxes.append(marked.box)
             by_mark.append(_questions(marked, number))
     return [marked for turn in zip_longest(*by_mark) for marked in turn if marked]
@@ -157,9 +157,9 @@ def _questions(marked: Marked, number: int) -> list[Marked]:
     if marked.question:
         return [marked]
     says = _WORDINGS[marked.label]
-    about_word = marked._replace(category="OCR", n_words=None)
+    wording = nth_form(says.get("word", [""]), number)
     words = [
-        about_word._replace(question=nth_form(says["word"], number).format(ordinal=ordinal), answer=word.bare)
+        marked._replace(question=wording.format(ordinal=ordinal), answer=word.bare, category="OCR")
         for ordinal, word in zip(ORDINALS, marked.line, strict=False)
         if len(word.bare) > 4 and word.bare.isalpha()
     ]
@@ -167,8 +167,7 @@ def _questions(marked: Marked, number: int) -> list[Marked]:
 
 
 def _of_line(label: str, line: PageLine) -> Marked:
-    n = len(line.words)
-    return Marked(str(n), label, line.box, category="quantity", n_words=n, line=line.words)
+    return Marked(str(len(line.words)), label, line.box, category="quantity", line=line.words)
 
 
 def _paper(rng: Random) -> Image.Image:
@@ -266,14 +265,7 @@ def _last_word(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random
     return Marked(word.bare, "last word", word.box, question)
 
 
-SET_PAGES: tuple[tuple[tuple[str, ...], Mark], ...] = (
-    ((ZEN,), _arrowed),
-    (("species_distributions", "iris", "olivetti_faces"), _underlined),
-    (("lfw", "olivetti_faces", "breast_cancer"), _framed),
-    (("olivetti_faces", "iris", "lfw"), _crossed),
-    (("rcv1", "species_distributions", "lfw"), _highlighted),
-    (("breast_cancer", "iris", "rcv1", "species_distributions"), _last_word),
-    (("twenty_newsgroups",), _underlined),
-    (("kddcup99", "digits"), _arrowed),
-    (("wine_data", "california_housing", "covtype"), _crossed),
-)
+MARKS: Mapping[str, Mark] = {
+    **{"line with an arrow": _arrowed, "line with a cross": _crossed, "underlined word": _underlined},
+    **{"boxed word": _framed, "highlighted word": _highlighted, "last word": _last_word},
+}

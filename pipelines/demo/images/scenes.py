@@ -9,7 +9,6 @@ ask different questions. Further questions ask about other things on the same wa
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import zip_longest
 from random import Random
 from typing import Literal, NamedTuple
 
@@ -148,29 +147,23 @@ def _row(name: str, number: int, n: int, seed: int) -> SourceRow:
     if not n:
         return replace(first, row=name)
     rng = Random(f"{seed}/{name}")
-    topic, thing_asked, place = list(_asked(wall, number, Random(f"{seed}/scene/{number:02d}/more")))[n - 1]
+    topic, thing_asked = list(_asked(wall, number, Random(f"{seed}/scene/{number:02d}/more")))[n - 1]
     placed = [thing_asked, *(thing for thing in wall.scene.placed[topic.kind] if thing is not thing_asked)]
     choices = _choices(topic.choices, thing_asked, wall.photographs, number + n + seed, rng)
-    # no two questions of a topic share a wording, on one wall or on two
-    words = nth_form(topic.wordings, 10 * number + place)
-    return _asked_row(replace(first, row=name), topic, words, choices, placed)
+    return _asked_row(replace(first, row=name), topic, nth_form(topic.wordings, number), choices, placed)
 
 
-def _asked(wall: Wall, number: int, rng: Random) -> Iterator[tuple[Topic, Placed, int]]:
-    """Further questions, topic by topic in turn, another one first on each wall, each with its number within its topic.
-    A thing is asked about once, and only where the wall has another of its kind: alone it would need no looking."""
+def _asked(wall: Wall, number: int, rng: Random) -> Iterator[tuple[Topic, Placed]]:
+    """Further questions, one of each topic (no two share a wording), another topic first on each wall. A thing is asked
+    about once, and only where the wall has another of its kind: alone it would need no looking."""
     things: dict[str, list[Placed]] = {}
     for kind, placed in wall.scene.placed.items():
         free = [thing for thing in placed if (kind, thing.photograph) != (wall.topic.kind, wall.subject)]
         things[kind] = rng.sample(free, len(free)) if len(placed) > 1 else []
-    kinds = [topic.kind for topic in MORE]
-    by_topic = []
-    for place, topic in enumerate(MORE):
-        of_kind = things.get(topic.kind, [])[kinds[:place].count(topic.kind) :: kinds.count(topic.kind)]
-        by_topic.append([(topic, thing) for thing in of_kind])
     first = N_MORE * number % len(MORE)
-    for place, turn in enumerate(zip_longest(*by_topic[first:], *by_topic[:first])):
-        yield from ((*pair, place) for pair in turn if pair)
+    for topic in MORE[first:] + MORE[:first]:
+        if of_kind := things.get(topic.kind):
+            yield topic, of_kind.pop()
 
 
 def _choices(kind: str, thing: Placed, photographs: Sequence[Photograph], place: int, rng: Random) -> Choices:

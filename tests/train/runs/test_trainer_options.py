@@ -105,7 +105,9 @@ def test_the_model_has_the_attention_that_is_named(tiny):
 @pytest.mark.filterwarnings("ignore:.use_liger_kernel=True. is deprecated:FutureWarning")
 def test_a_library_that_cannot_do_what_an_option_says_is_one_line(option, reason, signs, tiny_signs, tmp_path):
     ((name, value),) = option.items()
-    with pytest.raises(TrainError, match=rf"^trainer\.{name}={value}: training failed with that\. {reason}") as raised:
+    with pytest.raises(
+        TrainError, match=rf"^trainer\.{name}={value}: training failed with that .*: {reason}"
+    ) as raised:
         finetune(signs, tiny_signs, tmp_path / "out", SftSettings(trainer=option, max_steps=1))
     assert "\n" not in str(raised.value)
 
