@@ -107,10 +107,10 @@ def check_weights(folder: Path) -> None:
     logging.set_verbosity_error()  # its report of many lines
     try:
         options: dict[str, Any] = {"device_map": "meta", "ignore_mismatched_sizes": True, "output_loading_info": True}
-        _, found = AutoModelForImageTextToText.from_pretrained(folder, **options)
+        _, outcome = AutoModelForImageTextToText.from_pretrained(folder, **options)
     finally:
         logging.set_verbosity(level)
-    if wrong := sorted([*found["missing_keys"], *(name for name, *_ in found["mismatched_keys"])]):
+    if wrong := sorted([*outcome["missing_keys"], *(name for name, *_ in outcome["mismatched_keys"])]):
         lack = f"{len(wrong):,} weights of its model, or has them in another shape, as {wrong[0]}"
         raise TrainError(f"{folder} lacks {lack}: {_AGAIN}")
 

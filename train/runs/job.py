@@ -75,8 +75,8 @@ def _make(
     staging = Staging(job.output, inputs, writes=is_first_process(), restart=restart)
     start, code = time.monotonic(), history.code_version()
     options = ", ".join(f"trainer.{name}={value}" for name, value in job.arguments.get("trainer", {}).items())
-    told = f"{options}: training failed with that (change it, or leave it out)"
-    with raised_as(lambda error: TrainError(f"{told}: {one_line(error)}"), *(_OF_OPTIONS if options else ())):
+    failed = f"{options}: training failed with that (change it, or leave it out)"
+    with raised_as(lambda error: TrainError(f"{failed}: {one_line(error)}"), *(_OF_OPTIONS if options else ())):
         steps = train(staging, report)
     name = job.arguments.get("recipe") or job.arguments.get("method") or job.program
     record = {

@@ -128,18 +128,18 @@ def _drawn(number: int, seed: int) -> tuple[bytes, str, list[Marked]]:
     draw = ImageDraw.Draw(page)
     paragraphs = [paragraph for text in texts for paragraph in (_zen() if text == ZEN else _description(text))]
     lines = _set_lines(draw, paragraphs)
-    asked = _questions(MARKS[label](draw, lines, rng), number)
-    more = _more(draw, lines, asked, number, Random(f"{seed}/{row}/more"))
+    questions = _questions(MARKS[label](draw, lines, rng), number)
+    more = _more(draw, lines, questions, number, Random(f"{seed}/{row}/more"))
     license = PUBLIC_DOMAIN if texts == [ZEN] else "BSD-3-Clause"
-    return jpeg_bytes(page.filter(ImageFilter.BoxBlur(0.4))), license, [asked[-1], *more]
+    return jpeg_bytes(page.filter(ImageFilter.BoxBlur(0.4))), license, [questions[-1], *more]
 
 
 def _more(
-    draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], asked: list[Marked], number: int, rng: Random
+    draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], questions: list[Marked], number: int, rng: Random
 ) -> list[Marked]:
-    """Marks of other kinds on lines without one, and all that can be asked about them and (``asked``) the page's own
-    mark, but for the question that is asked first."""
-    *others, own = asked
+    """Marks of other kinds on lines without one, and all that can be asked about them and the page's own mark, but for
+    the last of its ``questions``, the page's first."""
+    *others, own = questions
     by_mark, boxes = [others], [own.box]
     for label in _WORDINGS:
         free = [line for line in lines if not any(line.box.grown(12).intersection(box).area for box in boxes)]
@@ -153,7 +153,7 @@ def _more(
 
 
 def _questions(marked: Marked, number: int) -> list[Marked]:
-    """What can be asked about a mark: about words of its line, and last about the whole."""
+    """All questions about a mark: about words of its line, and last about the whole."""
     if marked.question:
         return [marked]
     says = _WORDINGS[marked.label]
