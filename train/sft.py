@@ -49,7 +49,7 @@ def finetune(
     """Train, write ``output`` and return its history. Raises ``UserError`` for inputs that cannot be trained on.
     ``datasets`` are folders of one dataset or of several; each phase selects its families among them."""
     from darkroom.train.examples.datasets import count_rows, open_dataset
-    from darkroom.train.models.loading import require_model
+    from darkroom.train.models.loading import check_weights, require_model
     from darkroom.train.models.sharding import check_launch
     from darkroom.train.runs.job import TrainingJob, run_job, with_rows
     from darkroom.train.runs.options import split_options
@@ -74,6 +74,7 @@ def finetune(
         from darkroom.train.examples.encoding import open_reader
         from darkroom.train.finetuning.phases import SftRun
 
+        check_weights(model)
         ablations = {"train_observations", "loss_policy", "without_comments"}
         read_as = settings.model_dump(include={"layout", "min_pixels", "max_pixels"} | ablations)
         run = SftRun(model, open_reader(model, **read_as), settings, staging, report, save_steps)

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator
 from importlib.metadata import distribution
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 from uuid import uuid4
 
 import typer
@@ -35,21 +35,11 @@ VOCABULARY = 3000
 LONGEST_SIDE = 4
 SPREAD = 0.02
 """Standard deviation of the weights, as Qwen has it."""
-ArchName = Literal["qwen2_5_vl", "qwen3_vl"]
+ArchName = Literal["qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe"]
 _TINY = yaml.safe_load(Path(__file__).with_name("tiny.yaml").read_text())
 MARKER = "tiny.json"
-
-
-class Arch(NamedTuple):
-    """The particulars of a model type."""
-
-    patch: int
-    vision: dict[str, Any]
-    text: dict[str, Any]
-    rope: dict[str, Any]
-
-
-ARCHITECTURES: dict[ArchName, Arch] = {name: Arch(**parts) for name, parts in _TINY["architectures"].items()}
+ARCHITECTURES: dict[ArchName, dict[str, Any]] = _TINY["architectures"]
+"""The particulars of each model type: patch, vision, text, rope."""
 
 
 def build(
@@ -124,11 +114,11 @@ def _model(tokenizer: Any, seed: int, arch: ArchName, spread: float) -> Any:
     end, pad = token("<|im_end|>"), token("<|endoftext|>")
     shape, initializer = ARCHITECTURES[arch], {"initializer_range": spread}
     ends = {"vocab_size": len(tokenizer), "eos_token_id": end, "pad_token_id": pad}
-    rope = {"rope_parameters": {**_TINY["rope"], **shape.rope}}
+    rope = {"rope_parameters": {**_TINY["rope"], **shape["rope"]}}
     config = AutoConfig.for_model(
         arch,
-        text_config={**_TINY["text"], **ends, **rope, **shape.text, **initializer},
-        vision_config={**_TINY["vision"], "patch_size": shape.patch, **shape.vision, **initializer},
+        text_config={**_TINY["text"], **ends, **rope, **shape["text"], **initializer},
+        vision_config={**_TINY["vision"], "patch_size": shape["patch"], **shape["vision"], **initializer},
         **initializer,
         image_token_id=token("<|image_pad|>"),
         video_token_id=token("<|video_pad|>"),
@@ -148,12 +138,12 @@ def _processor(tokenizer: Any, arch: ArchName) -> Any:
 
     from darkroom.train.models.image_only import ImageOnlyProcessor
 
-    patch = ARCHITECTURES[arch].patch
+    patch = ARCHITECTURES[arch]["patch"]
     unit = (2 * patch) ** 2
     size = {"shortest_edge": unit, "longest_edge": unit * LONGEST_SIDE**2}
     images = Qwen2VLImageProcessorPil(patch_size=patch, merge_size=2, temporal_patch_size=2, size=size)
     # its path, without an import of TRL, which would take a second
-    template = Path(str(distribution("trl").locate_file(f"trl/chat_templates/{arch}.jinja")))
+    template = Path(str(distribution("trl").locate_file(f"trl/chat_templates/{arch.removesuffix('_moe')}.jinja")))
     return ImageOnlyProcessor(image_processor=images, tokenizer=tokenizer, chat_template=template.read_text())
 
 

@@ -16,6 +16,7 @@ import yaml
 from pydantic import ValidationError
 
 from darkroom.pipelines.records.digest import digest_bytes
+from darkroom.sandbox.errors import UserError
 
 _FORMER_NAMES = frozenset({"annotation", "assets", "pipelines", "sandbox", "train"})
 """Of the packages, before they were ``darkroom.annotation`` and so on."""
@@ -56,15 +57,22 @@ def imported(path: Path, error: type[Exception]) -> ModuleType:
         raise error(f"{path} cannot be imported")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pydantic look types up there
-    try:
+    with code_errors(path, error, "cannot be imported"):
         spec.loader.exec_module(module)
-    except error:
+    return module
+
+
+@contextmanager
+def code_errors(path: Path, error: type[Exception], failed: str) -> Iterator[None]:
+    """Raise ``error`` in one line, which names the file, its line and what ``failed``, where its code raises within."""
+    try:
+        yield
+    except (error, UserError):
         raise
     except Exception as cause:
         lines = [frame.lineno for frame in traceback.extract_tb(cause.__traceback__) if frame.filename == str(path)]
         at = f", line {lines[-1]}," if lines else ""
-        raise error(f"{path}{at} cannot be imported: {_reason(cause)}") from cause
-    return module
+        raise error(f"{path}{at} {failed}: {one_line(cause)}") from cause
 
 
 def loaded(entry: EntryPoint, error: type[Exception]) -> Any:
@@ -72,10 +80,11 @@ def loaded(entry: EntryPoint, error: type[Exception]) -> Any:
     try:
         return entry.load()
     except Exception as cause:
-        raise error(f"{entry.name} ({entry.value}) cannot be imported: {_reason(cause)}") from cause
+        raise error(f"{entry.name} ({entry.value}) cannot be imported: {one_line(cause)}") from cause
 
 
-def _reason(cause: Exception) -> str:
+def one_line(cause: Exception) -> str:
+    """The kind of an error and its message."""
     words = f"{type(cause).__name__}: {' '.join(str(cause).split())}"
     if isinstance(cause, ImportError) and cause.name and cause.name.split(".")[0] in _FORMER_NAMES:
         return f"{words}. To do: Darkroom's packages are imported below its name, as in `darkroom.{cause.name}`"

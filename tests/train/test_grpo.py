@@ -58,7 +58,7 @@ def one_sign(store, tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module", params=["qwen2_5_vl", "qwen3_vl"])
+@pytest.fixture(scope="module", params=["qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe"])
 def step(request, one_sign, tinies, tmp_path_factory):
     """One scripted step: a crop, a print, an error and a guess, each in the real sandbox."""
     folder = tmp_path_factory.mktemp("grpo")

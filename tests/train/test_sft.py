@@ -4,12 +4,14 @@ import shutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from safetensors.torch import load_file
 from typer.testing import CliRunner
 
 from darkroom.pipelines.command_line.errors import program_of
 from darkroom.pipelines.publishing.dataset_reader import DatasetError
 from darkroom.pipelines.publishing.parquet_shards import write_trajectories
 from darkroom.train.finetuning.settings import SftSettings
+from darkroom.train.models.loading import check_weights
 from darkroom.train.runs import TrainError
 from darkroom.train.sft import finetune, main
 
@@ -216,8 +218,19 @@ def test_a_missing_model_is_refused(dataset, tmp_path):
 
 def test_a_model_of_another_family_is_refused(dataset, tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')
-    with pytest.raises(TrainError, match="holds a 'llama' model"):
+    said = "holds a 'llama' model; supported are qwen2_vl, .*qwen3_vl_moe: train another elsewhere, .*--url"
+    with pytest.raises(TrainError, match=said) as raised:
         finetune(dataset, tmp_path, tmp_path / "out", SHORT)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_mixture_of_experts_is_trained_and_read_again(signs, tinies, tmp_path):
+    found = finetune(signs, tinies["qwen3_vl_moe"], tmp_path / "out", SHORT)
+    assert found["n_steps"] == 2
+    saved, before = (load_file(path / "model.safetensors") for path in (tmp_path / "out", tinies["qwen3_vl_moe"]))
+    experts = [name for name in saved if "experts" in name and not saved[name].equal(before[name])]
+    assert experts
+    check_weights(tmp_path / "out")
 
 
 def test_other_columns_are_refused_by_name(tiny, tmp_path):

@@ -44,7 +44,7 @@ def grid(processor, side):
 
 
 def test_images_are_scaled_to_between_min_pixels_and_max_pixels(model):
-    unit = (2 * ARCHITECTURES[model.name].patch) ** 2
+    unit = (2 * ARCHITECTURES[model.name]["patch"]) ** 2
     assert grid(load_processor(model, max_pixels=4 * unit), 400) == 4 * unit
     assert grid(load_processor(model, min_pixels=9 * unit), 20) == 9 * unit
 

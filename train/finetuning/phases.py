@@ -27,7 +27,7 @@ from darkroom.train.runs import TrainError
 from darkroom.train.runs.checkpoints import DONE, RestoresCheckpoints, Staging
 from darkroom.train.runs.held_out import METRICS, shares, spread
 from darkroom.train.runs.history import read_steps
-from darkroom.train.runs.options import configured, split_options
+from darkroom.train.runs.options import split_options
 from darkroom.train.runs.reporting import RunReporter, progress_lines
 from darkroom.train.runs.trainer_callbacks import EvaluatesPeriodically, report_steps
 
@@ -191,7 +191,7 @@ def _config(phase: Phase, settings: SftSettings, folder: Path, save_steps: int) 
         "max_length": None,  # the default of 1024 would cut image tokens off
         "remove_unused_columns": False,
     }
-    return configured(SFTConfig, arguments, split_options(settings.trainer, "sft")[0])
+    return SFTConfig(**{**arguments, **split_options(settings.trainer, "sft")[0]})
 
 
 def _finish(folder: Path, steps: list[dict[str, Any]], *, writes: bool) -> None:

@@ -1,9 +1,9 @@
 """Models and processors from a folder and back to one, the same for every program: left padding, no remote code.
 
-A model is a folder that ``save_pretrained`` wrote. Covered: Qwen2-VL, Qwen2.5-VL and Qwen3-VL, whose chat templates the
-files in ``train/templates`` extend. A processor's files are as the model's own publisher would have written them, also
-where torchvision is absent: without it the processor in memory has no videos (``image_only.py``). vLLM and other
-trainers read a checkpoint with the stock class all the same, and that class wants its video processor's settings.
+A model is a folder that ``save_pretrained`` wrote. Covered: Qwen2-VL, Qwen2.5-VL, Qwen3-VL and Qwen3-VL-MoE, whose chat
+templates the files in ``train/templates`` extend. A processor's files are as the model's own publisher would write
+them, also where torchvision is absent: without it the processor in memory has no videos (``image_only.py``). vLLM and
+other trainers read a checkpoint with the stock class all the same, which wants its video processor's settings.
 """
 
 import importlib.util
@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 
 import yaml
 
-from darkroom.pipelines.publishing.layouts.trl import DEFAULT_SYSTEM, TEMPLATE, chat_template
+from darkroom.pipelines.publishing.layouts.trl import TEMPLATE, chat_template
 from darkroom.train.runs import TrainError
 from darkroom.train.runs.reporting import trackers
 
@@ -39,13 +39,15 @@ def model_type(folder: Path) -> str:
     if not isinstance(fields, dict):
         raise TrainError(f"{config} holds no JSON object: copy or download the model again")
     name = fields.get("model_type")
-    if name not in MODEL_TYPES:
-        raise TrainError(f"{folder} holds a {name!r} model; the chat templates fit {', '.join(MODEL_TYPES)} only")
+    if name not in STOCK:
+        mend = "train another elsewhere, on an export (darkroom export); evaluate it with --url, served by vLLM"
+        raise TrainError(f"{folder} holds a {name!r} model; supported are {', '.join(STOCK)}: {mend}")
     return str(name)
 
 
 _LONGEST_HEADER = 100_000_000
 """Bytes of a safetensors file, by its library."""
+_AGAIN = "download the model again, with `hf download ORG/NAME --local-dir FOLDER`"
 _NEEDED = (("tokenizer.json", "vocab.json", "tokenizer.model"), ("preprocessor_config.json", "processor_config.json"))
 
 
@@ -53,20 +55,19 @@ def require_model(folder: Path) -> None:
     """Check that a model is whole, before anything long: its type, each weights file's header and length, tokenizer,
     processor and every other JSON file. Raises ``TrainError`` that names the file and the remedy."""
     model_type(folder)
-    again = "download the model again, with `hf download ORG/NAME --local-dir FOLDER`"
     for path in sorted(folder.glob("*.json")):
         try:
             _read(path)
         except ValueError as error:
-            raise TrainError(f"{path} is no JSON ({error}): {again}") from error
+            raise TrainError(f"{path} is no JSON ({error}): {_AGAIN}") from error
     index = _read(folder / "model.safetensors.index.json").get("weight_map", {})
     names = sorted(set(index.values())) or ([] if any(folder.glob("pytorch_model*.bin*")) else ["model.safetensors"])
     for name in names:
         if lack := _lack_of_weights(folder / name):
-            raise TrainError(f"{folder / name} {lack}: {again}")
+            raise TrainError(f"{folder / name} {lack}: {_AGAIN}")
     for files in _NEEDED:
         if not any((folder / name).is_file() for name in files):
-            raise TrainError(f"{folder} has no {' or '.join(files)}: {again}")
+            raise TrainError(f"{folder} has no {' or '.join(files)}: {_AGAIN}")
     if quantised := _read(folder / "config.json").get("quantization_config"):
         from transformers.quantizers.auto import AutoHfQuantizer
 
@@ -92,6 +93,26 @@ def _lack_of_weights(path: Path) -> str:
         except (AttributeError, KeyError, TypeError, ValueError):
             return "is no safetensors file, or its beginning alone"
     return "" if (size := path.stat().st_size) >= end else f"is cut off, with {size:,} of {end:,} bytes"
+
+
+def check_weights(folder: Path) -> None:
+    """Check that a model's files hold each of its weights in its shape, none of which is read. Raises ``TrainError``:
+    transformers only warns, and begins with random numbers. Before DeepSpeed starts, which has weights on no device."""
+    if _read(folder / "config.json").get("quantization_config"):
+        return
+    from transformers import AutoModelForImageTextToText
+    from transformers.utils import logging
+
+    level = logging.get_verbosity()
+    logging.set_verbosity_error()  # its report of many lines
+    try:
+        options: dict[str, Any] = {"device_map": "meta", "ignore_mismatched_sizes": True, "output_loading_info": True}
+        _, outcome = AutoModelForImageTextToText.from_pretrained(folder, **options)
+    finally:
+        logging.set_verbosity(level)
+    if wrong := sorted([*outcome["missing_keys"], *(name for name, *_ in outcome["mismatched_keys"])]):
+        lack = f"{len(wrong):,} weights of its model, or has them in another shape, as {wrong[0]}"
+        raise TrainError(f"{folder} lacks {lack}: {_AGAIN}")
 
 
 def load_processor(folder: Path, *, min_pixels: int | None = None, max_pixels: int | None = None) -> Any:
@@ -123,19 +144,13 @@ def has_gpu() -> bool:
 def load_model(folder: Path, *, keeps_float32: bool = False, attn_implementation: str | None = None) -> Any:
     """Load the model: in float32 on a CPU, and on a GPU in bfloat16 unless it ``keeps_float32``, as for training all
     weights: of bfloat16 weights 98 in 100 stay where they are in 20 steps of 1e-6, smaller than half the distance to
-    the next number. Raises ``TrainError`` where there is no such ``attn_implementation`` (transformers' names)."""
+    the next number. ``attn_implementation`` is one of transformers' names."""
     import torch
     from transformers import AutoModelForImageTextToText
 
     dtype = torch.bfloat16 if has_gpu() and not keeps_float32 else torch.float32
     attention = {"attn_implementation": attn_implementation} if attn_implementation else {}
-    try:
-        model = AutoModelForImageTextToText.from_pretrained(folder, dtype=dtype, **attention)
-    except (ImportError, ValueError) as error:
-        if not attention:
-            raise
-        why = " ".join(str(error).split())
-        raise TrainError(f"trainer.attn_implementation={attn_implementation}: {why}") from error
+    model = AutoModelForImageTextToText.from_pretrained(folder, dtype=dtype, **attention)
     if not has_gpu() and model.num_parameters() < SMALL:
         torch.set_num_threads(1)
     return model
@@ -220,18 +235,14 @@ def suppressed_tokens(processor: Any) -> list[int]:
     return [vocabulary[token] for token in VISION_TOKENS if token in vocabulary]
 
 
-MODEL_TYPES = tuple(DEFAULT_SYSTEM)
-"""The model types that the templates fit."""
-
-
 def template(name: Literal["sft", "grpo"], model_type: str = "qwen2_5_vl") -> str:
-    """The Jinja source for one of ``MODEL_TYPES``; ``darkroom.train.models.loading.model_type`` reads a folder's."""
+    """The Jinja source for a model type of ``STOCK``; ``darkroom.train.models.loading.model_type`` reads a folder's."""
     path = TEMPLATE if name == "sft" else Path(__file__).parents[1] / "templates" / "qwen_vl_grpo.jinja"
-    return chat_template(path.read_text(), model_type)
+    return chat_template(path.read_text(), model_type.removesuffix("_moe"))
 
 
 STOCK = yaml.safe_load(Path(__file__).with_name("stock_processors.yaml").read_text(encoding="utf-8"))
-"""The classes of a processor and of its video processor, by model type."""
+"""The classes of a processor and of its video processor, by model type: those that the templates fit."""
 _NAMES = ("auto_map", "processor_class", "image_processor_type", "video_processor_type")
 
 

@@ -34,7 +34,7 @@ from darkroom.pipelines.records import Usage
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.ledger import GroupCommit
-from darkroom.train.models.loading import load_model, load_processor, require_model, suppressed_tokens
+from darkroom.train.models import loading
 from darkroom.train.runs.checkpoints import folder_digest
 
 _GATHER_SECONDS = 0.02
@@ -73,7 +73,7 @@ class LocalPolicy:
         max_pixels: int | None = None,
     ) -> None:
         """``max_pixels``: larger images are scaled down to so many (default: the model's own limit)."""
-        require_model(folder)
+        loading.require_model(folder)
         self._folder, self._store = folder, store
         self._sampling = sampling or Sampling()
         self._batch_size, self._max_pixels = batch_size, max_pixels
@@ -174,14 +174,15 @@ class LocalPolicy:
 
     @cached_property
     def _loaded(self) -> _Loaded:
-        processor = load_processor(self._folder, max_pixels=self._max_pixels)
+        loading.check_weights(self._folder)
+        processor = loading.load_processor(self._folder, max_pixels=self._max_pixels)
         # one GPU per process where a launcher started several
         device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if torch.cuda.is_available() else "cpu"
-        model = load_model(self._folder).to(device).eval()
+        model = loading.load_model(self._folder).to(device).eval()
         ends, pad = model.generation_config.eos_token_id, processor.tokenizer.pad_token_id
         ends = ends if isinstance(ends, list) else [processor.tokenizer.eos_token_id if ends is None else ends]
         # a checkpoint's own settings (a repetition penalty, say) are no part of ours: what counts is in `Sampling`
-        settings = {"eos_token_id": ends, "pad_token_id": pad, "suppress_tokens": suppressed_tokens(processor)}
+        settings = {"eos_token_id": ends, "pad_token_id": pad, "suppress_tokens": loading.suppressed_tokens(processor)}
         model.generation_config = GenerationConfig.from_dict({"do_sample": False, **settings})
         most = model.config.get_text_config().max_position_embeddings
         return _Loaded(model, processor, frozenset([*ends, pad]), most)

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.storage.user_files import one_line
+from darkroom.sandbox.errors import raised_as
 from darkroom.train.runs import TrainError, gallery, history
 from darkroom.train.runs.checkpoints import HISTORY, CheckpointInputs, Staging, finished, folder_digest
 from darkroom.train.runs.command_line import is_first_process
@@ -33,6 +35,8 @@ class TrainingJob:
     """The folders below ``dataset`` to read; none: all."""
 
 
+_OF_OPTIONS = (AttributeError, ImportError, TypeError, ValueError)
+"""Errors of a library that cannot do what an argument of its trainer says."""
 Train = Callable[[Staging, RunReporter], list[dict[str, Any]]]
 """Trains, saves the checkpoint to ``staging.final`` and returns the steps of its log."""
 
@@ -70,7 +74,10 @@ def _make(
 ) -> dict[str, Any]:
     staging = Staging(job.output, inputs, writes=is_first_process(), restart=restart)
     start, code = time.monotonic(), history.code_version()
-    steps = train(staging, report)
+    options = ", ".join(f"trainer.{name}={value}" for name, value in job.arguments.get("trainer", {}).items())
+    failed = f"{options}: training failed with that (change it, or leave it out)"
+    with raised_as(lambda error: TrainError(f"{failed}: {one_line(error)}"), *(_OF_OPTIONS if options else ())):
+        steps = train(staging, report)
     name = job.arguments.get("recipe") or job.arguments.get("method") or job.program
     record = {
         "program": job.program,

@@ -122,16 +122,6 @@ def split_options(options: Mapping[str, Any], program: str) -> tuple[dict[str, A
     return {name: _typed(name, value, types[name]) for name, value in others.items()}, of_model
 
 
-def configured(kind: Any, arguments: Mapping[str, Any], options: Mapping[str, Any]) -> Any:
-    """Make the trainer's configuration of ``kind``. Raises ``TrainError`` where the library rejects the options."""
-    try:
-        return kind(**{**arguments, **options})
-    except (ValueError, ImportError) as error:
-        if not options:
-            raise
-        raise TrainError(f"trainer.{', trainer.'.join(options)}: {' '.join(str(error).split())}") from error
-
-
 def _typed(name: str, value: Any, kind: Any) -> Any:
     try:
         return TypeAdapter(kind).validate_python(value)

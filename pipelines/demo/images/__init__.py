@@ -4,14 +4,14 @@ No download, no key, no image of ours: scikit-image's and scikit-learn's photogr
 they are or turned and underexposed (``photographs``), set and scanned ``pages``, ``charts`` of bundled tables,
 ``maths`` problems, ``diagrams`` and ``figures`` (problems to be read off an image, and to be drawn), printed
 ``notices``, ``films`` over the photographs, and ``damaged`` files that intake must quarantine. Most images have
-several questions (``scene/00``, ``scene/00/1`` …), and each question is for three families at most: the order
+several questions, four at most (``scene/00``, ``scene/00/1`` …), each for three families at most: the order
 in which a kind's questions are dealt is that of a digest of their names, and ``deal.toml`` says how many go where.
 """
 
 import hashlib
 import json
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import ClassVar
@@ -41,7 +41,7 @@ from darkroom.pipelines.records.samples import FAMILIES
 from darkroom.pipelines.selection.sampling import mixture
 from darkroom.pipelines.sources import BadRow, SourceRow
 
-DEMO_VERSION = "6"
+DEMO_VERSION = "7"
 PACKAGES = ("av", "matplotlib", "numpy", "pillow", "reasoning-gym", "scikit-image", "scikit-learn")
 
 
@@ -56,7 +56,7 @@ class DemoSource:
 
     n_shards: int = 2
     seed: int = 0
-    n_scenes: int = 24
+    n_scenes: int = 32
 
     def __post_init__(self) -> None:
         require_packages()
@@ -75,13 +75,9 @@ class DemoSource:
         if not 0 <= shard < self.n_shards:
             raise ValueError(f"the demo has shards 0 to {self.n_shards - 1}; found {shard}")
         rows = self._all()
-        families = self._families([row.name for row in rows])
+        families = assigned(row.name for row in rows)
         by_image = [list(group) for _, group in groupby(rows, key=lambda row: row.name.split("/")[:2])]
         return (built(offered(row, families)) for of_image in by_image[shard :: self.n_shards] for row in of_image)
-
-    def _families(self, names: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-        """For which families which rows are; rows that are not there are for all."""
-        return assigned(names)
 
     def _all(self) -> list[LazyRow]:
         seed = self.seed
@@ -119,24 +115,15 @@ _SHARES = data_beside(__file__, "deal")
 
 
 def assigned(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """The families of each row by its name (``scene/00/1``), an image's questions spread over them; rows that are open
-    to all are not there."""
+    """The families of each row by its name (``scene/00/1``); rows that are open to all are not there."""
     by_kind: dict[str, list[str]] = defaultdict(list)
     for name in names:
         by_kind[name.partition("/")[0]].append(name)
     families: dict[str, tuple[str, ...]] = {}
     for kind, shares in _SHARES.items():
         order = sorted(by_kind[kind], key=lambda name: digest(["deal", name]))
-        images = {name: "/".join(name.split("/")[:2]) for name in order}
-        n_images = len(set(images.values())) or 1
-        hands = [hand for hand, n in mixture(shares, len(order)).items() for _ in range(n)]
-        most = {hand: -(-n // n_images) for hand, n in Counter(hands).items()}
-        held: Counter[tuple[str, str]] = Counter()
-        for name, image in images.items():
-            hand = next((hand for hand in hands if held[image, hand] < most[hand]), hands[0])
-            hands.remove(hand)
-            held[image, hand] += 1
-            families[name] = tuple(hand.split("+"))
+        hands = [tuple(hand.split("+")) for hand, n in mixture(shares, len(order)).items() for _ in range(n)]
+        families |= zip(order, hands, strict=True)
     return families
 
 

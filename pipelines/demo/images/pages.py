@@ -3,11 +3,11 @@ prose set on paper here (the Zen of Python and scikit-learn's texts on its data 
 
 import codecs
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise, zip_longest
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from PIL import Image, ImageDraw, ImageFilter
 
@@ -51,14 +51,13 @@ class PageLine(NamedTuple):
 
 
 class Marked(NamedTuple):
-    """A question about a mark on the page, and what it is about."""
+    """A mark on the page with what it is about, and a question about it."""
 
-    question: str
     answer: str
     label: str
     box: Box
+    question: str = ""
     category: str = "OCR"
-    n_words: int | None = None
     line: tuple[Word, ...] = ()
     """The words of a marked line."""
 
@@ -71,8 +70,9 @@ def pages(seed: int) -> list[material.LazyRow]:
     return material.rows_by_image("page", _row, [1] + [1 + N_MORE] * len(SET_PAGES), seed)
 
 
-N_MORE = 6
+N_MORE = 3
 _WORDINGS = data_beside(__file__)
+SET_PAGES: Sequence[Mapping[str, Any]] = _WORDINGS.pop("pages")
 
 
 def _scan(name: str) -> SourceRow:
@@ -102,7 +102,8 @@ def _row(name: str, number: int, n: int, seed: int) -> SourceRow:
         return _scan(name)
     image, license, marks = _drawn(number, seed)
     marked = marks[n]
-    truth = Truth(boxes=(TruthBox(marked.label, *marked.box),), count=marked.n_words)
+    count = int(marked.answer) if marked.category == "quantity" else None
+    truth = Truth(boxes=(TruthBox(marked.label, *marked.box),), count=count)
     return material.image_row(
         name, image, marked.question, marked.answer, truth, category=marked.category, license=license
     )
@@ -112,48 +113,52 @@ def _row(name: str, number: int, n: int, seed: int) -> SourceRow:
 def _drawn(number: int, seed: int) -> tuple[bytes, str, list[Marked]]:
     """A page, its licence, its own question and what else can be asked of it: drawn once for all."""
     row = f"page/{number:02d}"
-    texts, mark = SET_PAGES[number - 1]
+    texts, label = SET_PAGES[number - 1].values()
     rng = Random(f"{seed}/{row}")
     page = _paper(rng)
     draw = ImageDraw.Draw(page)
     paragraphs = [paragraph for text in texts for paragraph in (_zen() if text == ZEN else _description(text))]
     lines = _set_lines(draw, paragraphs)
-    marked = mark(draw, lines, rng)
-    more = _more(draw, lines, marked, number, Random(f"{seed}/{row}/more"))
-    license = material.PUBLIC_DOMAIN if texts == (ZEN,) else "BSD-3-Clause"
-    return material.jpeg_bytes(page.filter(ImageFilter.BoxBlur(0.4))), license, [marked, *more]
+    questions = _questions(MARKS[label](draw, lines, rng), number)
+    more = _more(draw, lines, questions, number, Random(f"{seed}/{row}/more"))
+    license = material.PUBLIC_DOMAIN if texts == [ZEN] else "BSD-3-Clause"
+    return material.jpeg_bytes(page.filter(ImageFilter.BoxBlur(0.4))), license, [questions[-1], *more]
 
 
-def _more(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], own: Marked, number: int, rng: Random) -> list[Marked]:
-    """Marks of other kinds on lines without one, and all that can be asked about them and the page's own mark."""
-    own_line = _questions(own, number) if own.line else []
-    by_mark = [[marked for marked in own_line if marked.answer != own.answer]]
-    boxes = [own.box]
-    for mark in (_arrowed, _crossed, _underlined, _framed, _highlighted):
+def _more(
+    draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], questions: list[Marked], number: int, rng: Random
+) -> list[Marked]:
+    """Marks of other kinds on lines without one, and all that can be asked about them and the page's own mark, but for
+    the last of its ``questions``, the page's first."""
+    *others, own = questions
+    by_mark, boxes = [others], [own.box]
+    for label in _WORDINGS:
         free = [line for line in lines if not any(line.box.grown(12).intersection(box).area for box in boxes)]
         if own.label == "last word":  # the signs of paragraphs stand where arrows and crosses do
             free = [line for above, line in pairwise(free) if above.paragraph == line.paragraph]
-        if mark is not SET_PAGES[number - 1][1]:
-            marked = mark(draw, free, rng)
+        if label != own.label:
+            marked = MARKS[label](draw, free, rng)
             boxes.append(marked.box)
             by_mark.append(_questions(marked, number))
     return [marked for turn in zip_longest(*by_mark) for marked in turn if marked]
 
 
 def _questions(marked: Marked, number: int) -> list[Marked]:
+    """All questions about a mark: about words of its line, and last about the whole."""
+    if marked.question:
+        return [marked]
     says = _WORDINGS[marked.label]
-    n_words = len(marked.line)
-    whole = marked._replace(question=nth_form(says["whole"], number))
-    if not marked.line:
-        return [whole]
-    wording = nth_form(says["word"], number)
-    about_word = marked._replace(category="OCR", n_words=None)
+    wording = nth_form(says.get("word", [""]), number)
     words = [
-        about_word._replace(question=wording.format(ordinal=ordinal), answer=word.bare)
+        marked._replace(question=wording.format(ordinal=ordinal), answer=word.bare, category="OCR")
         for ordinal, word in zip(ORDINALS, marked.line, strict=False)
         if len(word.bare) > 4 and word.bare.isalpha()
     ]
-    return [*words, whole._replace(answer=str(n_words), category="quantity", n_words=n_words)]
+    return [*words, marked._replace(question=nth_form(says["whole"], number))]
+
+
+def _of_line(label: str, line: PageLine) -> Marked:
+    return Marked(str(len(line.words)), label, line.box, category="quantity", line=line.words)
 
 
 def _paper(rng: Random) -> Image.Image:
@@ -209,31 +214,29 @@ def _underlined(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Rando
     word = _a_word(lines, rng)
     box = word.box
     draw.line((box.x1 - 2, box.y2 + 4, box.x2 + 2, box.y2 + 3), fill=PENCIL, width=3)
-    return Marked("Which word on this page is underlined in red?", word.bare, "underlined word", box.grown(6))
+    return Marked(word.bare, "underlined word", box.grown(6))
 
 
 def _framed(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random) -> Marked:
     word = _a_word(lines, rng)
     draw.rounded_rectangle(word.box.grown(5), 6, outline=(40, 70, 150), width=2)
-    return Marked("Which word on this page has a blue box around it?", word.bare, "boxed word", word.box.grown(5))
+    return Marked(word.bare, "boxed word", word.box.grown(5))
 
 
 def _highlighted(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random) -> Marked:
     word = _a_word(lines, rng)
     draw.rectangle(word.box.grown(4), fill=(238, 226, 92))
     draw.text(word.at, word.text, fill=INK, font=material.font("DejaVuSerif", TYPE_SIZE))
-    return Marked("Which word is marked with a yellow pen?", word.bare, "highlighted word", word.box.grown(4))
+    return Marked(word.bare, "highlighted word", word.box.grown(4))
 
 
 def _arrowed(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random) -> Marked:
     long = [line for line in lines if len(line.words) >= 5]
     line = rng.choice([line for line in long if all(word.bare.isalpha() for word in line.words[:5])])
-    place = rng.choice((0, 4))
     x, y = MARGIN - 26, (line.box.y1 + line.box.y2) // 2
     draw.line((x - 60, y, x, y), fill=PENCIL, width=4)
     draw.polygon((x + 10, y, x - 8, y - 9, x - 8, y + 9), fill=PENCIL)
-    question = f"What is the {ORDINALS[place]} word of the line that the red arrow in the margin points at?"
-    return Marked(question, line.words[place].bare, "line with an arrow", line.box, line=line.words)
+    return _of_line("line with an arrow", line)
 
 
 def _crossed(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random) -> Marked:
@@ -241,9 +244,7 @@ def _crossed(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random) 
     x, y = MARGIN - 40, (line.box.y1 + line.box.y2) // 2
     draw.line((x - 11, y - 11, x + 11, y + 11), fill=PENCIL, width=4)
     draw.line((x - 11, y + 11, x + 11, y - 11), fill=PENCIL, width=4)
-    question = "How many words are in the line that has a red cross in the margin?"
-    n = len(line.words)
-    return Marked(question, str(n), "line with a cross", line.box, category="quantity", n_words=n, line=line.words)
+    return _of_line("line with a cross", line)
 
 
 def _last_word(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random) -> Marked:
@@ -255,14 +256,11 @@ def _last_word(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random
             (MARGIN - 70, first.words[0].box.y1 - 6), f"§{number}", fill=PENCIL, font=material.font("DejaVuSans", 22)
         )
     word = [line for line in lines if line.paragraph == paragraph][-1].words[-1]
-    return Marked(f"What is the last word of the paragraph marked §{paragraph}?", word.bare, "last word", word.box)
+    question = f"What is the last word of the paragraph marked §{paragraph}?"
+    return Marked(word.bare, "last word", word.box, question)
 
 
-SET_PAGES: tuple[tuple[tuple[str, ...], Mark], ...] = (
-    ((ZEN,), _arrowed),
-    (("species_distributions", "iris", "olivetti_faces"), _underlined),
-    (("lfw", "olivetti_faces", "breast_cancer"), _framed),
-    (("olivetti_faces", "iris", "lfw"), _crossed),
-    (("rcv1", "species_distributions", "lfw"), _highlighted),
-    (("breast_cancer", "iris", "rcv1", "species_distributions"), _last_word),
-)
+MARKS: Mapping[str, Mark] = {
+    **{"line with an arrow": _arrowed, "line with a cross": _crossed, "underlined word": _underlined},
+    **{"boxed word": _framed, "highlighted word": _highlighted, "last word": _last_word},
+}

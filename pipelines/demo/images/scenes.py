@@ -9,7 +9,6 @@ ask different questions. Further questions ask about other things on the same wa
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import zip_longest
 from random import Random
 from typing import Literal, NamedTuple
 
@@ -90,7 +89,7 @@ def scenes(n_scenes: int, seed: int) -> list[material.LazyRow]:
 _TABLE = data_beside(__file__)
 TOPICS = tuple(Topic(**topic) for topic in _TABLE["topics"])
 MORE = tuple(Topic(**topic) for topic in _TABLE["more"])
-N_MORE = 13
+N_MORE = 2
 
 
 def make_wall(number: int, seed: int) -> Wall:
@@ -115,11 +114,11 @@ def _drawn(number: int, seed: int) -> tuple[Wall, SourceRow]:
     words = topic.wordings[number // len(TOPICS) % len(topic.wordings)]
     license = material.joint_license([material.TEXTURE_LICENSE, *(photograph.license for photograph in photographs)])
     blank = SourceRow("", (material.jpeg_bytes(lit(scene.canvas, rng)),), "", "", license=license)
-    return wall, _asked_row(blank, topic, words, choices, placed, number)
+    return wall, _asked_row(blank, topic, words, choices, placed)
 
 
 def _asked_row(
-    wall: SourceRow, topic: Topic, words: str, choices: material.Choices, placed: Sequence[Placed], number: int
+    wall: SourceRow, topic: Topic, words: str, choices: material.Choices, placed: Sequence[Placed]
 ) -> SourceRow:
     """The row ``wall`` with a question about the first of ``placed``; the others are of its kind. Where the question
     tells the thing only by what a closer look shows of it, families search."""
@@ -129,8 +128,7 @@ def _asked_row(
     truth = Truth(boxes, count=int(thing.value) if topic.kind == "dots" else None)
     options, answer = choices
     row = replace(wall, question=question, answer=answer, choices=options, truth=truth, category=topic.category)
-    searched = {FOUND: "searched", FAMILIES: [SEARCHING[number % len(SEARCHING)]]}
-    return material.with_details(row, **searched) if topic.choices == "images" else row
+    return material.with_details(row, **{FOUND: "searched", FAMILIES: SEARCHING}) if topic.choices == "images" else row
 
 
 def _row(name: str, number: int, n: int, seed: int) -> SourceRow:
@@ -138,28 +136,23 @@ def _row(name: str, number: int, n: int, seed: int) -> SourceRow:
     if not n:
         return replace(first, row=name)
     rng = Random(f"{seed}/{name}")
-    topic, thing_asked, place = list(_asked(wall, Random(f"{seed}/scene/{number:02d}/more")))[n - 1]
+    topic, thing_asked = list(_asked(wall, number, Random(f"{seed}/scene/{number:02d}/more")))[n - 1]
     placed = [thing_asked, *(thing for thing in wall.scene.placed[topic.kind] if thing is not thing_asked)]
     choices = _choices(topic.choices, thing_asked, wall.photographs, number + n + seed, rng)
-    # no two questions of a topic share a wording, on one wall or on two
-    words = nth_form(topic.wordings, 10 * number + place)
-    return _asked_row(replace(first, row=name), topic, words, choices, placed, number + n)
+    return _asked_row(replace(first, row=name), topic, nth_form(topic.wordings, number), choices, placed)
 
 
-def _asked(wall: Wall, rng: Random) -> Iterator[tuple[Topic, Placed, int]]:
-    """Further questions, topic by topic in turn, each with its number within its topic. A thing is asked about
-    once, and only where there is another of its kind on the wall: alone it would need no looking."""
+def _asked(wall: Wall, number: int, rng: Random) -> Iterator[tuple[Topic, Placed]]:
+    """Further questions, one of each topic (no two share a wording), another topic first on each wall. A thing is asked
+    about once, and only where the wall has another of its kind: alone it would need no looking."""
     things: dict[str, list[Placed]] = {}
     for kind, placed in wall.scene.placed.items():
         free = [thing for thing in placed if (kind, thing.photograph) != (wall.topic.kind, wall.subject)]
         things[kind] = rng.sample(free, len(free)) if len(placed) > 1 else []
-    kinds = [topic.kind for topic in MORE]
-    by_topic = []
-    for place, topic in enumerate(MORE):
-        of_kind = things.get(topic.kind, [])[kinds[:place].count(topic.kind) :: kinds.count(topic.kind)]
-        by_topic.append([(topic, thing) for thing in of_kind])
-    for place, turn in enumerate(zip_longest(*by_topic)):
-        yield from ((*pair, place) for pair in turn if pair)
+    first = N_MORE * number % len(MORE)
+    for topic in MORE[first:] + MORE[:first]:
+        if of_kind := things.get(topic.kind):
+            yield topic, of_kind.pop()
 
 
 def _choices(

@@ -3,9 +3,10 @@ import shutil
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from darkroom.train.models import loading
-from darkroom.train.models.loading import load_model, require_model, score_only_trained_tokens
+from darkroom.train.models.loading import check_weights, load_model, require_model, score_only_trained_tokens
 from darkroom.train.runs import TrainError
 
 
@@ -124,6 +125,23 @@ def test_half_a_download_is_said_before_anything_is_loaded(damage, said, tiny, t
     with pytest.raises(TrainError, match=said) as error:
         require_model(folder)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("shape", [None, (3, 3)])
+def test_weights_of_which_one_lacks_or_has_another_shape_are_said_before_they_are_read(shape, tiny, tmp_path, capfd):
+    folder = shutil.copytree(tiny, tmp_path / "model")
+    check_weights(folder)
+    weights = load_file(folder / "model.safetensors")
+    name = "model.layers.0.mlp.down_proj.weight"
+    del weights[name]
+    if shape:
+        weights[name] = torch.zeros(shape)
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    require_model(folder)
+    capfd.readouterr()
+    with pytest.raises(TrainError, match=r"lacks 1 weights of its model, or .*0\.mlp\.down_proj\.weight: download"):
+        check_weights(folder)
+    assert "MISS" not in capfd.readouterr().err
 
 
 def test_whole_models_of_several_files_and_of_other_formats_pass(tiny, tmp_path):

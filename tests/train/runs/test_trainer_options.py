@@ -10,6 +10,7 @@ from darkroom.train.models.loading import load_model
 from darkroom.train.rl.methods import settings_of
 from darkroom.train.runs import TrainError
 from darkroom.train.runs.options import FIXED, assigned, split_options
+from darkroom.train.sft import finetune
 
 CONFIGURATIONS = {"sft": SFTConfig, "grpo": GRPOConfig}
 
@@ -86,10 +87,35 @@ def test_the_list_of_fixed_names_has_no_misspelling(program):
     assert FIXED[program].keys() - known <= older
 
 
-def test_attention_that_is_not_installed_is_one_line(tiny):
+def test_the_model_has_the_attention_that_is_named(tiny):
     assert load_model(tiny, attn_implementation="eager").config._attn_implementation == "eager"
-    with pytest.raises(TrainError, match=r"^trainer\.attn_implementation=flash_attention_2: "):
-        load_model(tiny, attn_implementation="flash_attention_2")
+
+
+@pytest.mark.parametrize(
+    ("option", "reason"),
+    [
+        ({"attn_implementation": "flash_attention_2"}, "ImportError: .*FlashAttention2"),
+        ({"activation_offloading": True}, "AttributeError: "),  # there is no GPU to take them from
+        ({"use_liger_kernel": True}, "ImportError: .*`pip install liger-kernel`"),
+        ({"optim": "adamw_8bit"}, "ImportError: .*`pip install -U bitsandbytes`"),
+        ({"loss_type": "other"}, "ValueError: .*'nll' and 'dft'"),
+    ],
+    ids=lambda value: "".join(value),
+)
+@pytest.mark.filterwarnings("ignore:.use_liger_kernel=True. is deprecated:FutureWarning")
+def test_a_library_that_cannot_do_what_an_option_says_is_one_line(option, reason, signs, tiny_signs, tmp_path):
+    ((name, value),) = option.items()
+    with pytest.raises(
+        TrainError, match=rf"^trainer\.{name}={value}: training failed with that .*: {reason}"
+    ) as raised:
+        finetune(signs, tiny_signs, tmp_path / "out", SftSettings(trainer=option, max_steps=1))
+    assert "\n" not in str(raised.value)
+
+
+def test_an_error_without_options_is_as_it_is(signs, tiny_signs, tmp_path, monkeypatch):
+    monkeypatch.setattr("darkroom.train.models.loading.check_weights", lambda _: [].index(1))
+    with pytest.raises(ValueError, match="not in list"):
+        finetune(signs, tiny_signs, tmp_path / "out", SftSettings(max_steps=1))
 
 
 def test_a_file_and_the_command_line_reach_the_trainer(tmp_path, monkeypatch):

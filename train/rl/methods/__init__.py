@@ -5,7 +5,9 @@ file's: ``methods/short.py`` is ``--method short`` (docs/methods.md adds one). E
 """
 
 import re
+import sys
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
 from functools import cache, partial
 from pathlib import Path
@@ -17,7 +19,7 @@ from pydantic.errors import PydanticUserError
 
 from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.records.digest import digest_bytes
-from darkroom.pipelines.storage.user_files import added_files, imported
+from darkroom.pipelines.storage.user_files import added_files, code_errors, imported
 from darkroom.train.rl.judging.judges import Judges as Judges
 from darkroom.train.rl.methods.base import PAPERS, Method as Method, RolloutScore as RolloutScore
 from darkroom.train.rl.methods.judged import CodeVMethod, ThymeMethod
@@ -90,6 +92,15 @@ def added_methods(bundled: Collection[str]) -> dict[str, Path]:
             raise TrainError(f"{path}: there is a method {path.stem!r} already ({first}); rename the file")
         files[path.stem] = path
     return files
+
+
+def method_errors(method: Method) -> AbstractContextManager[None]:
+    """Name the file of a user's method where it raises within."""
+    module = type(method).__module__
+    if module.startswith("darkroom."):
+        return nullcontext()
+    path = Path(getattr(sys.modules[module], "__file__", module))
+    return code_errors(path, TrainError, f"{type(method).__name__} failed")
 
 
 def _digest(path: Path) -> str:

@@ -10,8 +10,8 @@ from itertools import chain
 from statistics import fmean, pstdev
 from typing import Literal, NamedTuple
 
-from darkroom.train.rl.methods import Judges, Method
-from darkroom.train.rl.methods.base import RolloutOutcome
+from darkroom.train.rl.methods import Judges, Method, method_errors
+from darkroom.train.rl.methods.base import RolloutOutcome, RolloutScore
 from darkroom.train.rl.settings import Scale
 from darkroom.train.runs import TrainError
 
@@ -168,13 +168,16 @@ async def scored(outcomes: Sequence[RolloutOutcome], method: Method, judges: Jud
     broken = [outcome.failed(method.broken, over_limit=method.breaks_over_limit) for outcome in outcomes]
     whole = [[row for row in range(at, at + size) if broken[row] is None] for at in range(0, len(outcomes), size)]
     whole = [rows for rows in whole if rows]
-    scored_groups = await asyncio.gather(*(method.score([outcomes[row] for row in rows], judges) for rows in whole))
-    by_row = dict(zip(chain(*whole), chain(*scored_groups), strict=True))
-    scores = [by_row.get(row) for row in range(len(outcomes))]
-    return Scores(
-        outcomes=tuple(outcomes),
-        broken=tuple(broken),
-        rewards=tuple(score.reward if score and score.is_trained else None for score in scores),
-        correct=tuple(score.correct if score else None for score in scores),
-        parts=tuple(score.parts if score else {} for score in scores),
-    )
+    with method_errors(method):
+        scored_groups = await asyncio.gather(*(method.score([outcomes[row] for row in rows], judges) for rows in whole))
+        if wrong := [score for score in chain(*scored_groups) if not isinstance(score, RolloutScore)]:
+            raise TypeError(f"expected a RolloutScore for each rollout; found {wrong[0]!r}")
+        by_row = dict(zip(chain(*whole), chain(*scored_groups), strict=True))
+        scores = [by_row.get(row) for row in range(len(outcomes))]
+        return Scores(
+            outcomes=tuple(outcomes),
+            broken=tuple(broken),
+            rewards=tuple(score.reward if score and score.is_trained else None for score in scores),
+            correct=tuple(score.correct if score else None for score in scores),
+            parts=tuple(score.parts if score else {} for score in scores),
+        )

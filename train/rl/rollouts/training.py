@@ -26,7 +26,7 @@ from darkroom.train.runs.command_line import is_first_process
 from darkroom.train.runs.held_out import METRICS, shares, spread
 from darkroom.train.runs.history import read_steps
 from darkroom.train.runs.job import TrainingJob
-from darkroom.train.runs.options import configured, split_options
+from darkroom.train.runs.options import split_options
 from darkroom.train.runs.reporting import RunReporter, trackers
 from darkroom.train.runs.trainer_callbacks import report_steps
 
@@ -72,6 +72,7 @@ class GrpoRun:
         """Train, save the checkpoint to ``staging.final`` and return the steps. Raises ``JudgeDown`` and ``EngineDown``
         after saving a checkpoint to resume from."""
         job, settings, staging = self.job, self.settings, self.staging
+        loading.check_weights(job.model)
         samples = staging.folder / "rollouts"  # survives a restart, as the trainer's checkpoints do
         processor = loading.load_processor(job.model, min_pixels=settings.min_pixels, max_pixels=settings.max_pixels)
         check_pixels(job.model, processor, settings.engine)
@@ -203,7 +204,7 @@ def _config(settings: GrpoSettings, method: Method, processor: Any, steps: Path,
         "vllm_mode": "server" if settings.engine == "vllm_server" else "colocate",
         "log_multimodal": False,  # TRL gathers images from all processes, and hangs where one has none
     }
-    config = configured(GRPOConfig, arguments, split_options(settings.trainer, "grpo")[0])
+    config = GRPOConfig(**{**arguments, **split_options(settings.trainer, "grpo")[0]})
     if save_steps % config.num_iterations:  # its answers are in no checkpoint: resumed, it would train on others
         times = f"each answer is trained in {config.num_iterations} steps (trainer.num_iterations)"
         raise TrainError(f"--save-steps {save_steps}: {times}; save after a multiple of that")

@@ -8,9 +8,10 @@ import pytest
 import yaml
 
 from darkroom.pipelines.records.digest import digest_bytes
-from darkroom.train.rl.methods import METHODS, Judges, named_method, settings_of
+from darkroom.train.rl.methods import METHODS, Judges, method_errors, named_method, settings_of
+from darkroom.train.rl.rollouts.scoring import scored
 from darkroom.train.rl.settings import added_names
-from darkroom.train.runs import TrainError
+from darkroom.train.runs import JudgeDown, TrainError
 from tests.train.outcomes import outcome
 from tests.train.test_print_config import printed
 
@@ -75,6 +76,29 @@ def test_a_file_that_defines_no_method_is_one_line(folder, text, message):
         named_method("broken")
     assert "\n" not in str(raised.value)
     assert named_method("short").says  # the others go on to work
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("correct - cost", "correct / 0", r"short\.py, line \d+, ShortMethod failed: ZeroDivisionError: "),
+        ("return RolloutScore(", "RolloutScore(", r"short\.py ShortMethod failed: TypeError: .* found None$"),
+    ],
+)
+def test_a_method_that_fails_is_one_line_with_its_file(folder, old, new, message):
+    assert old in SHORT
+    (folder / "short.py").write_text(SHORT.replace(old, new))
+    with pytest.raises(TrainError, match=message) as raised:
+        asyncio.run(scored([outcome("red"), outcome("blue")], named_method("short"), Judges(), size=2))
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.usefixtures("folder")
+def test_errors_of_bundled_methods_and_of_judges_are_as_they_are():
+    with pytest.raises(KeyError), method_errors(named_method("thyme")):
+        raise KeyError
+    with pytest.raises(JudgeDown), method_errors(named_method("short")):
+        raise JudgeDown("judge", "gone")
 
 
 @pytest.mark.parametrize(("name", "message"), [("figr", r"figr\.py: there is a method 'figr'"), ("Big", "lower case")])
