@@ -115,7 +115,7 @@ def trimmed(image: Image.Image) -> Image.Image:
 
 
 def side_by_side(image: Image.Image, n: int) -> list[Image.Image]:
-    """The ``n`` pictures that white bars divide, as matplotlib draws axes in a row; the whole if it is not so many."""
+    """The ``n`` images that white bars divide, as matplotlib draws axes in a row; the whole if it is not so many."""
     has_ink = np.asarray(image.convert("L")).min(axis=0) < 255
     sides = np.flatnonzero(np.diff(has_ink.astype(int), prepend=0, append=0)).reshape(-1, 2)
     return [image.crop((left, 0, right, image.height)) for left, right in sides] if len(sides) == n else [image]

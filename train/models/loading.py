@@ -104,12 +104,13 @@ def check_weights(folder: Path) -> None:
     from transformers.utils import logging
 
     level = logging.get_verbosity()
-    logging.set_verbosity_error()  # its report of many lines
+    logging.set_verbosity(logging.ERROR)  # its report has many lines
     try:
         options: dict[str, Any] = {"device_map": "meta", "ignore_mismatched_sizes": True, "output_loading_info": True}
-        _, outcome = AutoModelForImageTextToText.from_pretrained(folder, **options)
+        loaded: Any = AutoModelForImageTextToText.from_pretrained(folder, **options)
     finally:
         logging.set_verbosity(level)
+    outcome = loaded[1]
     if wrong := sorted([*outcome["missing_keys"], *(name for name, *_ in outcome["mismatched_keys"])]):
         lack = f"{len(wrong):,} weights of its model, or has them in another shape, as {wrong[0]}"
         raise TrainError(f"{folder} lacks {lack}: {_AGAIN}")

@@ -73,7 +73,7 @@ def test_a_residual_is_the_short_way_back(angle, degrees):
 
 
 @pytest.mark.parametrize(("n_boxes", "widths"), [(3, [40, 60, 20]), (2, [180]), (1, [180]), (0, [180])])
-def test_pictures_that_white_bars_divide_are_taken_apart_where_they_are_as_many_as_the_boxes(n_boxes, widths):
+def test_images_that_white_bars_divide_are_taken_apart_where_they_are_as_many_as_the_boxes(n_boxes, widths):
     sheet = Image.new("RGB", (180, 50), "white")
     for left, width in ((0, 40), (70, 60), (160, 20)):
         sheet.paste((90, 10, 30), (left, 5, left + width, 45))
