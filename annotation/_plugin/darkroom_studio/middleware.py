@@ -107,7 +107,7 @@ def finish_page(request: HttpRequest, response: HttpResponse) -> HttpResponse:
 
 def _inserts(user: Any, language: str) -> dict[bytes, str]:
     """Texts to insert into a page, by the tag that follows."""
-    styles, late = ["page.css"], ["form.js", "box_size.js", "blind_answer.js"]
+    styles, late = ["page.css"], ["form.js", "touch.js", "box_size.js", "blind_answer.js"]
     early = ["side_panels.js", "messages.js", "connection.js", "unsent_work.js"]
     if not user.is_staff:
         styles.append("annotator.css")
