@@ -128,6 +128,14 @@ class Journal(JournalFile):
             for task_id in task_ids:
                 self._retire("task_id = ?", task_id)
 
+    def withdraw(self, task_ids: Iterable[int]) -> None:
+        """Forget tasks that nobody began, and their requests."""
+        with self.transaction():
+            for task_id in task_ids:
+                key = self._value("select key from tasks where task_id = ?", task_id)
+                for table in ("tasks", "demands"):
+                    self._db.execute(f"delete from {table} where key = ?", (key,))
+
     def _retire(self, condition: str, value: object) -> None:
         self._db.execute(f"insert into retired select task_id, key from tasks where {condition}", (value,))
         self._db.execute("delete from tasks where task_id in (select task_id from retired)")

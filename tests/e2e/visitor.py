@@ -170,6 +170,25 @@ class Visitor:
             self._mouse("mouseMoved", point, 1)
         self._mouse("mouseReleased", points[-1], 0)
 
+    def resize(self, size: tuple[int, int], *, is_tablet: bool = False) -> None:
+        """Makes the window a laptop's, or a tablet's that is worked with fingers."""
+        width, height = size
+        about = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": is_tablet}
+        self.call("Emulation.setDeviceMetricsOverride", **about)
+        self.call("Emulation.setTouchEmulationEnabled", enabled=is_tablet, maxTouchPoints=5 if is_tablet else 1)
+
+    def touch(self, *fingers: Sequence[Point]) -> None:
+        """Puts fingers down at the first of their points, and lets them go at the last."""
+        steps = list(zip(*fingers, strict=True))
+        for place, points in enumerate(steps):
+            touches = [{"x": at.x, "y": at.y, "id": number} for number, at in enumerate(points)]
+            self.call("Input.dispatchTouchEvent", type="touchMove" if place else "touchStart", touchPoints=touches)
+        self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+
+    def tap(self, element: str) -> None:
+        """Puts a finger on an element."""
+        self.touch([self.find(element)])
+
     def type(self, element: str, text: str) -> None:
         """Clicks into a field, empties it, and enters a text."""
         self.click(element)

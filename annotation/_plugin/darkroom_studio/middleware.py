@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from darkroom_studio.corrections import correct
 from darkroom_studio.fence import route_of
 from darkroom_studio.identity import user_of
 from darkroom_studio.languages import language_of, marked, translated
@@ -57,10 +58,15 @@ class SubmissionMiddleware:
         errors = find_submission_errors(
             body, rules, method=request.method, query=request.GET, stored=stored, settled=settled, language=language
         )
-        if not errors:
+        if errors:
+            log_blocked(user.email, task.id, errors)
+        else:
             request._body = json.dumps({**body, "lead_time": work_on(task.id, user)}).encode()
-            return None
-        log_blocked(user.email, task.id, errors)
+            if route == SUBMIT:
+                return None
+            if saved := correct(task, numbers["pk"], lambda: view(request, *arguments, **numbers)):
+                return saved
+            errors = [translated("Somebody else has begun to work on it: it can no longer be corrected.", language)]
         # 403 + PAUSED is the one kind of error whose text Label Studio 1.23 shows to the annotator, in a window that
         # stays if there are validation errors; a 400 gives only "Annotation is not saved, please try again".
         answer = {

@@ -1,0 +1,123 @@
+"""A person's day at the annotation pages in a real browser: on a laptop, on a tablet, after a slip."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from darkroom.annotation._plugin.darkroom_studio.content import to_corners
+from darkroom.pipelines.records.geometry import Box
+from tests.e2e.campaigning import AUTHOR, CHECKER, EXPERT, PASSWORD, THIRD, Campaigning, campaigning
+from tests.e2e.labelling import REGIONS, SHOWN, Labelling, field
+from tests.e2e.visitor import Point, visitor
+
+LAPTOP, TABLET, UPRIGHT = (1280, 720), (1024, 768), (768, 1024)
+SUBMIT, UPDATE = "button[name=submit]", "(document.querySelector('button[aria-label=\"Update current annotation\"]'))"
+CONTROLS = "document.querySelectorAll('.dr-side :is(input, textarea), .lsf-controls button, .lsf-bottombar button')"
+ZOOM = "Htx.annotationStore.selected.names.get('image').zoomScale"
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Campaigning]:
+    with campaigning(tmp_path_factory.mktemp("annotation") / "home", root, (1, 2, 5)) as made:
+        yield made
+
+
+def test_a_record_is_written_on_a_tablet_with_fingers(campaign: Campaigning, port: int) -> None:
+    with visitor(port, TABLET) as made:
+        page = Labelling(made, campaign.studio.url)
+        page.log_in(THIRD, PASSWORD)
+        made.resize(TABLET, is_tablet=True)
+        page.open_round(campaign.project("annotate"))
+        item = campaign.item(page)
+        target = campaign.target(item).grown(30)
+        draw_by_touch(page, Box(300, 300, 700, 600), campaign)
+        made.touch([middle(page, Box(300, 300, 700, 600), campaign)])
+        made.until("Htx.annotationStore.selected.selectedRegions.length")
+        made.tap("#darkroom-share button")
+        made.until(f"!{REGIONS}.length")
+        made.tap("(document.querySelector('.dr-side .lsf-label'))")
+        draw_by_touch(page, target, campaign)
+        at = middle(page, target, campaign)
+        made.touch(*([Point(at.x + side * apart, at.y) for apart in range(20, 140, 20)] for side in (-1, 1)))
+        made.until(f"{ZOOM} > 2 && {REGIONS}.length === 1")
+        made.resize(UPRIGHT, is_tablet=True)
+        assert "needs a wider window" not in made.text()
+        made.tap("(document.querySelector('input[name=OCR]').closest('label'))")
+        page.until_chosen("OCR")
+        page.write("Question", "Which number is on the sign?")
+        page.write("Answer", "12")
+        made.tap(SUBMIT)
+        page.until_saved()
+        saved = next(json.loads(one.body) for one in made.answers("/annotations?") if one.status == 201)
+        value = next(one["value"] for one in saved["result"] if one["type"] == "rectanglelabels")
+        drawn = to_corners(value, item.image.width, item.image.height)
+        assert max(abs(a - b) for a, b in zip(drawn, target, strict=True)) <= item.image.width / 600
+
+
+def draw_by_touch(page: Labelling, box: Box, campaign: Campaigning) -> None:
+    start, end = page.corners(box, campaign.item(page).image)
+    n_before = page.visitor.run(f"{REGIONS}.length")
+    page.visitor.touch([start, Point((start.x + end.x) / 2, (start.y + end.y) / 2), end])
+    page.visitor.until(f"{REGIONS}.length === {n_before + 1}")
+
+
+def middle(page: Labelling, box: Box, campaign: Campaigning) -> Point:
+    start, end = page.corners(box, campaign.item(page).image)
+    return Point((start.x + end.x) / 2, (start.y + end.y) / 2)
+
+
+def test_a_submission_is_corrected_until_somebody_else_has_begun_to_check_it(campaign: Campaigning, port: int) -> None:
+    with visitor(port, LAPTOP) as made:
+        author = Labelling(made, campaign.studio.url)
+        author.log_in(AUTHOR, PASSWORD)
+        made.until_said("Your tasks")
+        assert "Correct your last submission" not in made.text()
+        author.open_round(campaign.project("annotate"))
+        item = campaign.item(author)
+        author.draw(campaign.target(item).grown(20), item.image)
+        author.choose("OCR")
+        author.write("Question", "Which number is on the sign?")
+        author.write("Answer", "a slip")
+        author.submit()
+        author.until_saved()
+        campaign.sync()
+        correct_last(author, "13")
+        made.click(UPDATE)
+        made.until_said("Annotation updated successfully")
+        with visitor(port, LAPTOP) as second:
+            checker = Labelling(second, campaign.studio.url)
+            campaign.sync()
+            checker.log_in(CHECKER, PASSWORD)
+            while True:  # the record of the test before waits, too
+                checker.open_task(campaign.project("cross_check"))
+                checker.answer_first("13")
+                if campaign.item(checker) == item:
+                    break
+                checker.choose("Accept")
+                checker.submit()
+                checker.until_saved()
+            second.until_said("Answer: 13")
+        author.reopen_round(campaign.project("annotate"))
+        made.click("(document.querySelector('.lsf-current-task__history-controls button'))")
+        made.until(f"{field('Answer')}?.value === '13'")
+        author.write("Answer", "too late")
+        made.click(UPDATE)
+        made.until_said("Somebody else has begun to work on it: it can no longer be corrected.")
+        made.open(f"{author.url}/projects/")
+        made.until_said("Log out")
+        assert "Correct your last submission" not in made.text()
+    state = {record.item: record.state for record in campaign.sync()}[item]
+    assert (state.invalid, state.fields and state.fields.answer) == ([], "13")
+
+
+def correct_last(page: Labelling, answer: str) -> None:
+    """Goes to the last submission from the start page, and writes another answer."""
+    page.visitor.open(f"{page.url}/projects/")
+    page.visitor.until_said("Correct your last submission")
+    page.visitor.click("a[href*='#correct=']")
+    page.visitor.until(f"{SHOWN} && {field('Answer')}?.value === 'a slip'")
+    page.write("Answer", answer)
