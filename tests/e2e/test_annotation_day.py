@@ -10,13 +10,13 @@ import pytest
 
 from darkroom.annotation._plugin.darkroom_studio.content import to_corners
 from darkroom.pipelines.records.geometry import Box
-from tests.e2e.campaigning import AUTHOR, CHECKER, EXPERT, PASSWORD, THIRD, Campaigning, campaigning
+from tests.e2e.campaigning import AUTHOR, CHECKER, PASSWORD, THIRD, Campaigning, campaigning
 from tests.e2e.labelling import REGIONS, SHOWN, Labelling, field
 from tests.e2e.visitor import Point, visitor
 
 LAPTOP, TABLET, UPRIGHT = (1280, 720), (1024, 768), (768, 1024)
-SUBMIT, UPDATE = "button[name=submit]", "(document.querySelector('button[aria-label=\"Update current annotation\"]'))"
-CONTROLS = "document.querySelectorAll('.dr-side :is(input, textarea), .lsf-controls button, .lsf-bottombar button')"
+SUBMIT = "button[name=submit]"
+UPDATE = "([...document.querySelectorAll('.lsf-controls button')].find(node => node.innerText.trim() === 'Update'))"
 ZOOM = "Htx.annotationStore.selected.names.get('image').zoomScale"
 
 
@@ -86,7 +86,7 @@ def test_a_submission_is_corrected_until_somebody_else_has_begun_to_check_it(cam
         author.until_saved()
         campaign.sync()
         correct_last(author, "13")
-        made.click(UPDATE)
+        update(author)
         made.until_said("Annotation updated successfully")
         with visitor(port, LAPTOP) as second:
             checker = Labelling(second, campaign.studio.url)
@@ -105,13 +105,61 @@ def test_a_submission_is_corrected_until_somebody_else_has_begun_to_check_it(cam
         made.click("(document.querySelector('.lsf-current-task__history-controls button'))")
         made.until(f"{field('Answer')}?.value === '13'")
         author.write("Answer", "too late")
-        made.click(UPDATE)
+        update(author)
         made.until_said("Somebody else has begun to work on it: it can no longer be corrected.")
         made.open(f"{author.url}/projects/")
         made.until_said("Log out")
         assert "Correct your last submission" not in made.text()
     state = {record.item: record.state for record in campaign.sync()}[item]
     assert (state.invalid, state.fields and state.fields.answer) == ([], "13")
+
+
+def reject_over_api(campaign: Campaigning, image: str) -> None:
+    """A checker rejects the record of an image, with a comment."""
+    for email in (CHECKER, FOURTH):
+        account = campaign.studio.add_person(email, role="annotator", password=PASSWORD)
+        with http_client(campaign.studio.url, account["token"]) as client:
+            query = {"id": "next_task", "project": campaign.project("cross_check")}
+            task = client.post("/api/dm/actions", params=query, json={}).json()
+            if image not in task.get("data", {}).get("image", ""):
+                continue
+            settled(client, task, "b")
+            verdict = [text("blind_answer", "b"), choice("verdict", "reject"), choice("reason", "ambiguous")]
+            body = {"result": [*verdict, text("comment", "There are two signs.")], "lead_time": 9.0}
+            said = client.post(f"/api/tasks/{task['id']}/annotations/", json=body)
+            assert said.status_code == 201, said.text
+            return
+    raise AssertionError("nobody was given the check")
+
+
+def test_the_author_replies_to_a_rejection_and_the_next_checker_reads_both(campaign: Campaigning, port: int) -> None:
+    item = next(record.item for record in campaign.sync() if record.state.round == "cross_check")
+    reject_over_api(campaign, item.image.sha256)
+    campaign.sync()
+    with visitor(port, LAPTOP) as made:
+        author = Labelling(made, campaign.studio.url)
+        author.log_in(AUTHOR, PASSWORD)
+        author.open_round(campaign.project("rework"))
+        made.until_said("There are two signs.")
+        author.write("Question", "Which number is on the left sign?")
+        made.type("[placeholder='Reply to the checker (optional)']", "Only the left one is a sign.")
+        author.submit()
+        author.until_saved()
+    state = {record.item: record.state for record in campaign.sync()}[item]
+    assert [(event.round, event.comment) for event in state.history[-2:]] == [
+        ("cross_check", "There are two signs."),
+        ("rework", "Only the left one is a sign."),
+    ]
+    with visitor(port, LAPTOP) as made:
+        checker = Labelling(made, campaign.studio.url)
+        checker.log_in(THIRD, PASSWORD)
+        checker.open_round(campaign.project("cross_check"))
+        made.until_said("Which number is on the left sign?")
+        assert not any("two signs" in one.body or "Only the left" in one.body for one in made.answers("/api/"))
+        checker.answer_first("13")
+        made.until_said("Rejected before:")
+        assert "There are two signs." in made.text()
+        made.until_said("Only the left one is a sign.")
 
 
 def correct_last(page: Labelling, answer: str) -> None:
@@ -121,3 +169,9 @@ def correct_last(page: Labelling, answer: str) -> None:
     page.visitor.click("a[href*='#correct=']")
     page.visitor.until(f"{SHOWN} && {field('Answer')}?.value === 'a slip'")
     page.write("Answer", answer)
+
+
+def update(page: Labelling) -> None:
+    """Leaves the field, without which Label Studio has nothing to update, and presses the button."""
+    page.visitor.press("Tab")
+    page.visitor.click(UPDATE)

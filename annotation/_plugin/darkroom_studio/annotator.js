@@ -45,17 +45,16 @@
       keys.append(name, " " + key[1]);
     });
   }
-  var shown = null;
+  var shown = null, corrected = location.hash.match(/^#correct=(\d+),(\d+)$/);
   setInterval(function () {
     var selected = window.Htx && window.Htx.annotationStore && window.Htx.annotationStore.selected;
     var match = location.pathname.match(/^\/projects\/(\d+)\//), side = document.querySelector(".dr-side");
     var task = selected && side && match ? window.Htx.task && window.Htx.task.id : null;
     line.style.display = keys.style.display = task ? "block" : "none";
     done.style.display = !task && /No More Tasks/i.test(document.body.innerText) ? "block" : "none";
-    var corrected = location.hash.match(/^#correct=(\d+)$/);  // from the start page, once the stream has a task or none
-    if (corrected && (task || window.Htx && window.Htx.noTask)) {
-      history.replaceState(history.state, "", location.pathname + location.search);
-      window.dataManager.lsf.loadTask(Number(corrected[1]));
+    if (corrected && (task || window.Htx && window.Htx.noTask)) {  // once the stream has a task or none
+      window.dataManager.lsf.loadTask(Number(corrected[1]), Number(corrected[2]), true);
+      corrected = null;
     }
     if (!task) { shown = null; return; }
     if (task === shown) return;

@@ -39,7 +39,11 @@ def is_own(kind: Owned, number: Any, user: Any) -> bool:
 def _task(number: int, user: Any) -> bool:
     """Check that the label stream gave the task to the user. Not every task of an open project: whoever reads them one
     by one sees which image comes twice, and so which of its checks has a planted error."""
-    begun = (TaskLock.objects.filter(user=user), submitted(completed_by=user), AnnotationDraft.objects.filter(user=user))
+    begun = (
+        TaskLock.objects.filter(user=user),
+        submitted(completed_by=user),
+        AnnotationDraft.objects.filter(user=user),
+    )
     if any(rows.filter(task_id=number).exists() for rows in begun):
         return True
     histories = LabelStreamHistory.objects.filter(user=user, project__tasks=number)

@@ -6,7 +6,7 @@ people        GET lists accounts; POST {"email", "role", "password", "name"} cre
               removed one come back (staff)
 people/remove, people/password  POST {"email"}, {"email", "password"} (staff)
 hits          GET ?after=N: submissions that validation blocked, and the number to continue from (staff)
-tasks, changes, withdrawn  the tasks of a project, those with new work, and an end of some (staff; ``administration.py``)
+tasks, changes, withdrawn  the tasks of a project, those with new work, and their end (staff; ``administration.py``)
 locks         tasks with locks of people who do not work on them (staff)
 overlaps      POST {"overlaps": {"<task>": <annotations that complete it>}} (staff)
 images/<sha>  an image of the store (every account)
