@@ -10,7 +10,8 @@ import pytest
 
 from darkroom.annotation._plugin.darkroom_studio.content import to_corners
 from darkroom.pipelines.records.geometry import Box
-from tests.e2e.campaigning import AUTHOR, CHECKER, PASSWORD, THIRD, Campaigning, campaigning
+from tests.e2e.annotators import choice, http_client, settled, text
+from tests.e2e.campaigning import AUTHOR, CHECKER, FOURTH, PASSWORD, THIRD, Campaigning, campaigning
 from tests.e2e.labelling import REGIONS, SHOWN, Labelling, field
 from tests.e2e.visitor import Point, visitor
 
@@ -123,8 +124,8 @@ def reject_over_api(campaign: Campaigning, image: str) -> None:
             task = client.post("/api/dm/actions", params=query, json={}).json()
             if image not in task.get("data", {}).get("image", ""):
                 continue
-            settled(client, task, "b")
-            verdict = [text("blind_answer", "b"), choice("verdict", "reject"), choice("reason", "ambiguous")]
+            own = settled(client, task, "b")["data"]["own_answer"]
+            verdict = [text("blind_answer", own), choice("verdict", "reject"), choice("reason", "ambiguous")]
             body = {"result": [*verdict, text("comment", "There are two signs.")], "lead_time": 9.0}
             said = client.post(f"/api/tasks/{task['id']}/annotations/", json=body)
             assert said.status_code == 201, said.text
@@ -133,7 +134,7 @@ def reject_over_api(campaign: Campaigning, image: str) -> None:
 
 
 def test_the_author_replies_to_a_rejection_and_the_next_checker_reads_both(campaign: Campaigning, port: int) -> None:
-    item = next(record.item for record in campaign.sync() if record.state.round == "cross_check")
+    item = next(one.item for one in campaign.sync() if one.state.history and one.state.history[0].person == AUTHOR)
     reject_over_api(campaign, item.image.sha256)
     campaign.sync()
     with visitor(port, LAPTOP) as made:
