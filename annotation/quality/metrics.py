@@ -13,21 +13,10 @@ from typing import Any, NamedTuple
 
 from darkroom.annotation._plugin.darkroom_studio.content import CHECKING
 from darkroom.annotation.label_studio.protocol import Person
+from darkroom.annotation.quality import progress
 from darkroom.annotation.quality.agreement import Agreement, PanelAgreement, alpha, mean_iou, measure_panels
 from darkroom.annotation.quality.annotators import BREAK_SECONDS, AnnotatorQuality, by_frequency, measure_annotators
 from darkroom.annotation.quality.outliers import Period, find_drifts, find_outliers, periods
-from darkroom.annotation.quality.progress import (
-    CampaignFinding,
-    Cost,
-    EndForecast,
-    WaitingRecords,
-    cost_of,
-    forecast,
-    people_findings,
-    quality_findings,
-    queue_findings,
-    queues_of,
-)
 from darkroom.annotation.quality.versions import Version, measured_cases, share_of, versions
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.submissions import ROUNDS, RecordState
@@ -167,10 +156,10 @@ class Quality:
     pre_annotations: tuple[PreAnnotationEffect, ...]
     as_of: str
     """Time of the last sync, or of the last submission; ISO 8601."""
-    queues: tuple[WaitingRecords, ...]
-    forecast: EndForecast | None
-    cost: Cost | None
-    findings: tuple[CampaignFinding, ...]
+    queues: tuple[progress.WaitingRecords, ...]
+    forecast: progress.EndForecast | None
+    cost: progress.Cost | None
+    findings: tuple[progress.CampaignFinding, ...]
 
     @property
     def planted_errors_caught(self) -> Proportion:
@@ -198,7 +187,7 @@ def measure(
     until = max((event.at for event in events), default="")
     as_of = as_of or until
     annotators = measure_annotators(states, blocked=blocked, people=accounts)
-    queues = tuple(queues_of(states, accounts, campaign))
+    queues = tuple(progress.queues_of(states, accounts, campaign))
     checks = [event for event in events if event.round in CHECKING]
     minutes = sum(min(e.lead_seconds or 0.0, BREAK_SECONDS) for state in states for e in state.history) / 60
     rounds_of = by_key((event.at[:10], event.round) for event in events if event.at)
@@ -244,12 +233,12 @@ def measure(
         pre_annotations=measure_effects(states),
         as_of=as_of,
         queues=queues,
-        forecast=forecast(states, as_of),
-        cost=cost_of(states, accounts, campaign),
+        forecast=progress.forecast(states, as_of),
+        cost=progress.cost_of(states, accounts, campaign),
         findings=(
-            *queue_findings(queues, as_of),
-            *people_findings(states, queues, blocked, as_of),
-            *quality_findings(find_outliers(annotators), find_drifts(states)),
+            *progress.queue_findings(queues, as_of),
+            *progress.people_findings(states, queues, blocked, as_of),
+            *progress.quality_findings(find_outliers(annotators), find_drifts(states)),
         ),
     )
 
