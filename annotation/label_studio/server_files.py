@@ -49,7 +49,7 @@ def select_database(folder: Path, postgres: str | None) -> str | None:
 def make_template(template: Path, python: str, variables: Mapping[str, str]) -> None:
     """Migrate an empty SQLite database, which takes a minute, and store it whole or not at all."""
     with tempfile.TemporaryDirectory(dir=template.parent, prefix=".label-studio-") as part:
-        command = [python, "-m", "darkroom_studio.bootstrap", "--migrate-only"]
+        command = [python, "-m", "darkroom_studio.bootstrap"]
         environment = {**variables, "LABEL_STUDIO_BASE_DATA_DIR": part}
         migrated = subprocess.run(command, cwd=part, env=environment, capture_output=True, text=True, check=False)
         if migrated.returncode:

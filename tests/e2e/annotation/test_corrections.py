@@ -1,4 +1,4 @@
-"""Corrections of submissions on a real Label Studio: what builds on them goes with them, unless somebody has begun it."""
+"""Corrections on a real Label Studio: what builds on a submission goes with it, unless somebody has begun it."""
 
 from __future__ import annotations
 
