@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from darkroom.annotation._plugin.darkroom_studio.content import to_corners
+from darkroom.annotation.rounds.campaign import Campaign
+from darkroom.annotation.rounds.image_pool import materialize_pool
 from darkroom.pipelines.records.geometry import Box
 from tests.e2e.annotators import choice, http_client, settled, text
 from tests.e2e.campaigning import AUTHOR, CHECKER, FOURTH, PASSWORD, THIRD, Campaigning, campaigning
@@ -16,6 +19,7 @@ from tests.e2e.labelling import REGIONS, SHOWN, Labelling, field
 from tests.e2e.visitor import Point, visitor
 
 LAPTOP, TABLET, UPRIGHT = (1280, 720), (1024, 768), (768, 1024)
+HUGE = (12_000, 8_500)
 SUBMIT = "button[name=submit]"
 UPDATE = "([...document.querySelectorAll('.lsf-controls button')].find(node => node.innerText.trim() === 'Update'))"
 ZOOM = "Htx.annotationStore.selected.names.get('image').zoomScale"
@@ -162,6 +166,46 @@ def test_the_author_replies_to_a_rejection_and_the_next_checker_reads_both(campa
         made.until_said("Rejected before:")
         assert "There are two signs." in made.text()
         made.until_said("Only the left one is a sign.")
+
+
+def test_an_image_of_102_megapixels_is_worked_on_over_a_slow_line(campaign: Campaigning, port: int) -> None:
+    image, target = Image.new("L", HUGE, 120), Box(7000, 3000, 7300, 3200)
+    image.paste(255, target)
+    image.save(campaign.workspace.annotation / "images" / "huge.png")
+    materialize_pool(campaign.workspace, Campaign.load(campaign.workspace.annotation), campaign.workspace.annotation)
+    item = next(one.item for one in campaign.sync() if one.item.source_row == "huge.png")
+    skip_until(campaign, f"/{item.shown.sha256}")
+    with visitor(port, LAPTOP) as made:
+        page = Labelling(made, campaign.studio.url)
+        page.log_in(FOURTH, PASSWORD)
+        made.until_said("Your tasks")
+        made.slow_down()
+        page.open_task(campaign.project("annotate"))
+        n_first, made.n_bytes = made.n_bytes, 0
+        page.open_task(campaign.project("annotate"))
+        assert n_first > 2_000_000 > 10 * made.n_bytes, "files and the image are in the browser's cache"
+        page.draw(target, item.image)
+        page.choose("OCR")
+        page.write("Question", "Is there a light spot?")
+        page.write("Answer", "one")
+        page.submit()
+        page.until_saved()
+    state = {record.item: record.state for record in campaign.sync()}[item]
+    assert state.fields is not None
+    step = HUGE[0] / 700  # a pixel of the window
+    assert max(abs(a - b) for a, b in zip(state.fields.boxes[0], target, strict=True)) <= step
+
+
+def skip_until(campaign: Campaigning, image: str) -> None:
+    """Skips images of the first round over the API until this one is open."""
+    account = campaign.studio.add_person(FOURTH, role="annotator", password=PASSWORD)
+    with http_client(campaign.studio.url, account["token"]) as client:
+        query = {"id": "next_task", "project": campaign.project("annotate")}
+        while not (task := client.post("/api/dm/actions", params=query, json={}).json())["data"]["image"].endswith(
+            image
+        ):
+            said = client.post(f"/api/tasks/{task['id']}/annotations/", json={"result": [], "was_cancelled": True})
+            assert said.status_code == 201, said.text
 
 
 def correct_last(page: Labelling, answer: str) -> None:

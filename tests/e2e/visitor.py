@@ -72,6 +72,7 @@ class Visitor:
         self._responses: dict[str, tuple[str, int]] = {}
         self._answers: list[Answer] = []
         self.n_clicks = 0
+        self.n_bytes = 0
         self.context = ""
 
     def call(self, method: str, **params: Any) -> Any:
@@ -224,6 +225,11 @@ class Visitor:
         unlimited = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
         self.call("Network.emulateNetworkConditions", offline=is_cut, **unlimited)
 
+    def slow_down(self) -> None:
+        """Gives this tab the line of a telephone of the third generation."""
+        line = {"latency": 300, "downloadThroughput": 200_000, "uploadThroughput": 90_000}
+        self.call("Network.emulateNetworkConditions", offline=False, **line)
+
     def lose_answers(self, part: str) -> None:
         """From now on a proxy answers 502 in place of the server at addresses with this part; empty: no more."""
         if part:
@@ -260,6 +266,7 @@ class Visitor:
             self._responses[about["requestId"]] = (response["url"], response["status"])
         elif event.get("method") == "Network.loadingFinished" and about["requestId"] in self._responses:
             self._finished.append(about["requestId"])
+            self.n_bytes += about["encodedDataLength"]
 
     def _mouse(self, kind: str, at: Point, buttons: int) -> None:
         pressed = {"button": "none"} if kind == "mouseMoved" and not buttons else {"button": "left", "clickCount": 1}

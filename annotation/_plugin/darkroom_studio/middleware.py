@@ -16,6 +16,7 @@ from darkroom_studio.languages import language_of, marked, translated
 from darkroom_studio.own_tables import login_wait, note_login, settled_answer, work_on
 from darkroom_studio.validation import find_submission_errors, log_blocked, read_body
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.middleware.gzip import GZipMiddleware
 from django.template import Context, Engine
 from tasks.models import Annotation, Task
 
@@ -25,6 +26,23 @@ EDIT = "api/annotations/<int:pk>/"
 LOGIN = "user/login/"
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 """Of pages that have no scripts."""
+
+
+KEPT = ("/react-app/", "/static/", "/label-studio-frontend/", "/dm/", "/darkroom/images/")
+"""Beginnings of the paths of files and images."""
+
+
+class SlowLineMiddleware(GZipMiddleware):
+    """Compress answers, and let browsers keep files and images: Label Studio renews a cookie with each of them and says
+    that they vary with it, so that all were sent anew with every page."""
+
+    def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+        if request.path.startswith(KEPT):
+            response.cookies.clear()
+            del response["Vary"]
+            response.setdefault("Cache-Control", "no-cache")  # asked for, and sent only if it has changed
+        is_image = response.get("Content-Type", "").startswith("image/")
+        return response if is_image else super().process_response(request, response)
 
 
 class SubmissionMiddleware:
