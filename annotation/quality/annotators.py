@@ -58,9 +58,7 @@ class AnnotatorQuality:
     """Of versions that this person checked and experts judged, those with the same verdict."""
     planted_errors: Proportion
     invalid: Mapping[str, int]
-    """Invalid submissions by reason."""
     n_blocked: int
-    """Submissions that the server's validation blocked."""
     n_skipped: int
 
     @property
@@ -191,8 +189,7 @@ def with_amounts(rows: Iterable[PaymentRow], rates: Mapping[Unit, float]) -> Ite
     for row in rows:
         counted: dict[str, Any] = {**row, "record": row["records_accepted"], "hour": row["active_hours"]}
         counted["cross_check"] += row["planted_checks"]
-        amount = round(sum(rate * counted[unit] for unit, rate in rates.items()), 2)
-        yield row | {"amount": amount if rates else ""}
+        yield row | {"amount": round(sum(rate * counted[unit] for unit, rate in rates.items()), 2) if rates else ""}
 
 
 def write_payments(rows: Iterable[PaymentRow], path: Path) -> None:

@@ -114,9 +114,7 @@ class Quality:
     until: str
     """Time of the last submission, ISO 8601; empty before the first."""
     funnel: Mapping[str, int]
-    """How many items reached each step."""
     waiting: Mapping[str, int]
-    """Items by the round they wait for."""
     n_accepted: int
     n_rejected: int
     n_reworked: int
@@ -139,7 +137,6 @@ class Quality:
     boxes_kept: Proportion
     """Of checks that did not reject, those that left the boxes unchanged."""
     planted_errors: Mapping[str, Proportion]
-    """Planted errors that were caught, by kind."""
     people: tuple[AnnotatorQuality, ...]
     reasons: Mapping[str, Mapping[str, int]]
     """Why records were rejected, by reason, then by round; most frequent first."""
@@ -274,5 +271,4 @@ def _categories(states: Sequence[RecordState]) -> tuple[CategoryMix, ...]:
 
 def _skipped(states: Sequence[RecordState]) -> tuple[Skipped, ...]:
     rows = [Skipped(state.item_id, tuple(sorted(set(state.skipped_by))), state.stage) for state in states]
-    many = [row for row in rows if len(row.people) > 1]
-    return tuple(sorted(many, key=lambda row: (-len(row.people), row.item_id)))
+    return tuple(sorted([row for row in rows if len(row.people) > 1], key=lambda row: (-len(row.people), row.item_id)))

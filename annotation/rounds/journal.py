@@ -53,8 +53,7 @@ class Journal(file.JournalFile):
 
     def put_in_force(self, round: str, terms: Terms) -> Terms | None:
         """Store the terms of tasks that are handed out from now on; returns the earlier ones if they differ."""
-        query = "select raw from terms where digest = (select terms from in_force where round = ?)"
-        raw = self._value(query, round)
+        raw = self._value("select raw from terms where digest = (select terms from in_force where round = ?)", round)
         before = Terms.from_json(raw) if raw else None
         if before == terms:
             return None

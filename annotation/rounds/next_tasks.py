@@ -81,8 +81,7 @@ def _next_requests(
         if planted is not None:
             experts = {verdict.person_id for verdict in state.verdicts}
             judges = [person for person in (*state.judges, *_checkers(tasks)) if person not in experts]
-            altered = replace(state, fields=planted.fields, judges=judges)
-            yield request._replace(planted_error=planted.kind), altered
+            yield request._replace(planted_error=planted.kind), replace(state, fields=planted.fields, judges=judges)
 
 
 def _checkers(tasks: Iterable[RecordTask]) -> list[int]:

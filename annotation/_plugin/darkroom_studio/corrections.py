@@ -1,8 +1,5 @@
-"""Corrections of a submission, until somebody else has begun a task that builds on it.
-
-A task names the annotations that it builds on (``data["base"]``, which nobody is served). A correction deletes those
-tasks in the same transaction; the next sync hands them out again, with the corrected record.
-"""
+"""Corrections of a submission, until somebody else has begun a task that builds on it (``data["base"]``, which nobody is
+served): they delete such tasks, and the next sync hands them out again, with the corrected record."""
 
 from __future__ import annotations
 

@@ -35,8 +35,7 @@ class AccessMiddleware:
         rule: access.AccessRule | None = getattr(request, "darkroom_rule", None)
         if rule is None or not rule.answer or response.status_code >= 300:
             return response
-        language = language_of(request)
-        return _shaped(response, rule, user_of(request), language)
+        return _shaped(response, rule, user_of(request), language_of(request))
 
     def process_view(
         self, request: HttpRequest, view: Callable[..., HttpResponse], arguments: Any, numbers: dict[str, Any]
@@ -133,8 +132,7 @@ def _shaped(response: HttpResponse, rule: access.AccessRule, user: Any, language
             work_on(content["id"], user)
         elif rule.answer == "draft":
             work_on(content["task"], user)
-        shaped = TABLE.shaped(content, rule.answer, person_id=user.id, email=user.email)
-        response.content = json.dumps(shaped).encode()
+        response.content = json.dumps(TABLE.shaped(content, rule.answer, person_id=user.id, email=user.email)).encode()
         response.headers.pop("Content-Length", None)
     return response
 

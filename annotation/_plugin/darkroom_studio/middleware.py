@@ -29,7 +29,6 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-a
 
 
 KEPT = ("/react-app/", "/static/", "/label-studio-frontend/", "/dm/", "/darkroom/images/")
-"""Beginnings of the paths of files and images."""
 
 
 class SlowLineMiddleware(GZipMiddleware):

@@ -64,8 +64,7 @@ def start(request: HttpRequest) -> HttpResponse:
         "n_sent_back": sum(row.n_sent_back for row in rows),
     }
     # no variable of the page is HTML
-    page = Engine(autoescape=True).from_string(marked(_TEMPLATE, language)).render(Context(values))
-    response = HttpResponse(page)
+    response = HttpResponse(Engine(autoescape=True).from_string(marked(_TEMPLATE, language)).render(Context(values)))
     response["Cache-Control"] = "no-store"
     response["Content-Security-Policy"] = POLICY
     return response
@@ -78,8 +77,7 @@ def progress(request: HttpRequest) -> HttpResponse:
         return JsonResponse({"detail": "Log in first."}, status=401)
     number = request.GET.get("project", "")
     rows = progress_of(user, project_id=int(number)) if number.isdecimal() else []
-    language = language_of(request)
-    return JsonResponse({"text": summary(rows, language) if rows else ""})
+    return JsonResponse({"text": summary(rows, language_of(request)) if rows else ""})
 
 
 class RoundProgress(NamedTuple):
@@ -152,5 +150,4 @@ def _sent_back(waiting: Any, user: Any, project: Any, projects: Iterable[Any]) -
     campaign = campaign_of(project)
     written_in = [p.id for p in projects if round_of(p) in WRITING and campaign_of(p) == campaign]
     own = submitted(completed_by=user, project__in=written_in, was_cancelled=False)
-    written = Task.objects.filter(annotations__in=own)
-    return len(images & set(written.values_list(KT("data__image"), flat=True)))
+    return len(images & set(Task.objects.filter(annotations__in=own).values_list(KT("data__image"), flat=True)))
