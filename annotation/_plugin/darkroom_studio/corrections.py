@@ -1,4 +1,4 @@
-"""Corrections of a submission, until somebody else has begun a task that builds on it (``data["base"]``, which nobody is
+"""Corrections of a submission, until somebody else has begun a task that builds on it (``data["base"]``, never
 served): they delete such tasks, and the next sync hands them out again, with the corrected record."""
 
 from __future__ import annotations
