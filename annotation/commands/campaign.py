@@ -96,8 +96,7 @@ def _sync_once(opened: OpenCampaign, *, reset_forms: bool, recreate: bool) -> No
     if not report.reused:
         console.CONSOLE.print(f"pool: {report.n_out:,} images, {report.n_rejected + report.n_quarantined:,} rejected")
         _print_left_out(workspace)
-    pool = workspace.tables.read(POOL, PoolImage)
-    before = journal.last_version
+    pool, before = workspace.tables.read(POOL, PoolImage), journal.last_version
     with connect(workspace) as studio:
         if not journal.rounds():
             require_experts(campaign, studio.accounts())
@@ -208,8 +207,7 @@ def report(
     while True:
         with console.open_workspace() as workspace, AnnotationStages.of_workspace(workspace) as stages:
             campaign, journal = stages.campaign, stages.journal
-            states = [row.state for row in stages.read().records]
-            people = journal.people().values()
+            states, people = [row.state for row in stages.read().records], journal.people().values()
             path = out or workspace.annotation / ("payments.csv" if payments else "report.html")
             if payments:
                 first, end = (day.date() if day else None for day in (since, until))

@@ -134,8 +134,7 @@ def secret_key(folder: Path) -> str:
 
 def select_address(folder: Path, host: str | None, port: int | None, *, last_url: str | None = None) -> Address:
     """The requested address, else the last start's, else a free loopback port. Raises ``ProcessError``."""
-    path = folder / "address.json"
-    url = urlsplit(last_url or "")
+    path, url = folder / "address.json", urlsplit(last_url or "")
     last = None
     if path.exists():
         last = Address(**json.loads(path.read_text()))

@@ -112,8 +112,7 @@ def measure_annotators(
 def active_seconds(events: Iterable[AnnotationEvent]) -> float:
     """Working time of one person's events (see the module); an event without a valid time counts its page's clock."""
     leads = [(timestamp(event.at), min(event.lead_seconds or 0.0, BREAK_SECONDS)) for event in events]
-    total = sum(lead for at, lead in leads if at is None)
-    last = -math.inf
+    total, last = sum(lead for at, lead in leads if at is None), -math.inf
     for at, lead in sorted((at, lead) for at, lead in leads if at is not None):
         total += at - last if at - last <= BREAK_SECONDS else lead
         last = at

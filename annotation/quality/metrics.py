@@ -19,7 +19,7 @@ from darkroom.annotation.quality.annotators import BREAK_SECONDS, AnnotatorQuali
 from darkroom.annotation.quality.outliers import Period, find_drifts, find_outliers, periods
 from darkroom.annotation.quality.versions import Version, measured_cases, share_of, versions
 from darkroom.annotation.rounds.campaign import Campaign
-from darkroom.annotation.rounds.submissions import ROUNDS, RecordState
+from darkroom.annotation.rounds.submissions import ROUNDS, RecordState, Stage
 from darkroom.pipelines.records import FieldChange
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.storage.row_files import by_key
@@ -91,8 +91,7 @@ class Skipped(NamedTuple):
 
     item_id: str
     people: tuple[str, ...]
-    stage: str
-    """``waiting``, ``accepted`` or ``rejected``."""
+    stage: Stage
 
 
 class CategoryMix(NamedTuple):

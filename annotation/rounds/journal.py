@@ -19,31 +19,29 @@ from typing import Any
 from darkroom.annotation.label_studio.protocol import NOTHING, Person
 from darkroom.annotation.rounds import journal_file as file
 from darkroom.annotation.rounds.campaign import Terms
+from darkroom.annotation.rounds.journal_file import RecordTask, TaskRequest
 from darkroom.pipelines.records.digest import digest
 
 
 class Journal(file.JournalFile):
     """The journal of one campaign. Use it as a context manager."""
 
-    def request(
-        self, requests: Iterable[file.TaskRequest], *, terms: Mapping[file.TaskRequest, Terms] = NOTHING
-    ) -> list[str]:
+    def request(self, requests: Iterable[TaskRequest], *, terms: Mapping[TaskRequest, Terms] = NOTHING) -> list[str]:
         """Store requests with their ``terms``; existing ones stay unchanged. Returns the keys of their tasks."""
         with self.transaction():
             self._add_terms(set(terms.values()))
             return [self._request(each, terms[each].digest if each in terms else "") for each in requests]
 
-    def _request(self, request: file.TaskRequest, terms: str) -> str:
+    def _request(self, request: TaskRequest, terms: str) -> str:
         same, values = "(round, item_id, attempt, serial, gold)", (*request[:4], request.planted_error)
         key = self._value(f"select key from demands where {same} = (?, ?, ?, ?, ?) order by seq desc", *values)
         if key is None:
-            key = self._new_key(request)
-            marks = ", ".join("?" * (len(request) + 2))
+            key, marks = self._new_key(request), ", ".join("?" * (len(request) + 2))
             insert = f"insert into demands(key, {file.REQUEST_COLUMNS}, terms) values ({marks})"
             self._db.execute(insert, (key, *request, terms))
         return str(key)
 
-    def _new_key(self, request: file.TaskRequest) -> str:
+    def _new_key(self, request: TaskRequest) -> str:
         return secrets.token_hex(10)
 
     @property
@@ -88,10 +86,10 @@ class Journal(file.JournalFile):
     def task_ids(self, keys: Sequence[str]) -> dict[str, int]:
         return self._by_key("select key, task_id from tasks", keys)
 
-    def unready(self, round: str) -> list[tuple[str, int, file.TaskRequest]]:
+    def unready(self, round: str) -> list[tuple[str, int, TaskRequest]]:
         """Tasks of a round without their settings on the server yet: key, task and request."""
         rows = self._db.execute(file.QUERIES["unready"].format(columns=file.REQUEST_COLUMNS), (round,))
-        return [(row[0], row[1], file.TaskRequest(*row[2:])) for row in rows]
+        return [(row[0], row[1], TaskRequest(*row[2:])) for row in rows]
 
     def add_tasks(
         self, project_id: int, tasks: Iterable[tuple[str, int]], *, data: Mapping[str, str] = NOTHING
@@ -119,13 +117,16 @@ class Journal(file.JournalFile):
             for task_id in task_ids:
                 self._retire("task_id = ?", task_id)
 
+    def outdated(self) -> list[int]:
+        """Unanswered tasks of changed items that build on another version than the latest of a submission."""
+        return self._column(file.QUERIES["outdated"].format(n_submissions=file.QUERIES["n_submissions"]))
+
     def withdraw(self, task_ids: Iterable[int]) -> None:
         """Forget tasks that nobody began, and their requests."""
         with self.transaction():
-            for task_id in task_ids:
-                key = self._value("select key from tasks where task_id = ?", task_id)
-                for table in ("tasks", "demands"):
-                    self._db.execute(f"delete from {table} where key = ?", (key,))
+            for number in task_ids:
+                self._db.execute("delete from demands where key = (select key from tasks where task_id = ?)", (number,))
+                self._db.execute("delete from tasks where task_id = ?", (number,))
 
     def _retire(self, condition: str, value: object) -> None:
         self._db.execute(f"insert into retired select task_id, key from tasks where {condition}", (value,))
@@ -169,9 +170,7 @@ class Journal(file.JournalFile):
         self._db.executemany("insert or ignore into gone values (?)", [(number,) for number in deleted])
         self._db.executemany("delete from gone where annotation_id = ?", [(number,) for number in present])
 
-    def record_tasks(
-        self, rounds: Sequence[str], *, changed: bool = False
-    ) -> Iterator[tuple[str, list[file.RecordTask]]]:
+    def record_tasks(self, rounds: Sequence[str], *, changed: bool = False) -> Iterator[tuple[str, list[RecordTask]]]:
         """All tasks of each item in ``rounds``, item after item; of ``changed`` items only. Memory: one item."""
         marks, selected = ",".join("?" * len(rounds)), "and d.item_id in touched" if changed else ""
         # a snapshot, independent of concurrent writes; the garbage collector may close it in another thread

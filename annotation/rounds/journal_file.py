@@ -48,8 +48,7 @@ class TaskRequest(NamedTuple):
     @property
     def frozen(self) -> dict[int, str]:
         """The versions that it builds on, by annotation."""
-        first = {self.base_annotation: self.base_version} if self.base_annotation else {}
-        return {**first, **dict(json.loads(self.bases or "[]"))}
+        return {self.base_annotation: self.base_version, **dict(json.loads(self.bases or "[]"))}
 
     def key(self, campaign: str) -> str:
         """The name of its task in recordings. On a server a task has a random one: people could compute this."""

@@ -55,7 +55,7 @@ def pending_tasks(
                 terms = terms._replace(pre_annotation=use) if request.round == "annotate" else terms
                 drafted = None if use == "withheld" else drafted
             task = record_task(record.item, state, round=request.round, terms=terms, pre_annotation=drafted)
-            if asked.frozen:  # the server deletes a task that nobody has begun when its base is corrected
+            if asked.base_annotation:  # the server deletes a task that nobody has begun when its base is corrected
                 task["data"]["base"] = [*asked.frozen]
             yield PendingTask(asked._replace(overlap=asked.n_wanted + len(state.excluded)), task, terms)
 

@@ -25,10 +25,8 @@ from darkroom.pipelines.storage.stage_runs import Outcome, StageReport, run_stag
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 
-ANNOTATIONS = TableKey(("annotations",), "all")
-CROSS_CHECKS = TableKey(("cross_checks",), "all")
-ACCEPTED = TableKey(("accepted_annotations",), "all")
-REFUSED = TableKey(("refused_submissions",), "all")
+ANNOTATIONS, CROSS_CHECKS = TableKey(("annotations",), "all"), TableKey(("cross_checks",), "all")
+ACCEPTED, REFUSED = TableKey(("accepted_annotations",), "all"), TableKey(("refused_submissions",), "all")
 ORDER = (ANNOTATIONS, CROSS_CHECKS, ACCEPTED)
 RECORDED = "recorded"
 """The partition of imported recordings, separate from a campaign in the same workspace."""

@@ -66,15 +66,7 @@ class TaskExchange:
 
     def withdraw_outdated(self) -> None:
         """Take back tasks whose base was corrected before anybody began them: they are requested anew."""
-        outdated = []
-        for _, tasks in self.journal.record_tasks(ROUNDS, changed=True):
-            latest = {version.annotation_id: version.digest for task in tasks for version in task.versions}
-            for task in tasks:
-                is_answered = any(v.raw.get("result") or v.raw.get("was_cancelled") for v in task.versions)
-                frozen = task.request.frozen.items()
-                if task.task_id and not is_answered and any(latest.get(base, of) != of for base, of in frozen):
-                    outdated.append(task.task_id)
-        if outdated:
+        if outdated := self.journal.outdated():
             self.journal.withdraw(self.server.withdraw(outdated))
 
     def freeze_old_terms(self, round: str, today: Terms) -> None:

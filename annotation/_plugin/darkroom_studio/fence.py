@@ -105,11 +105,8 @@ def _closed_page(request: HttpRequest, rule: access.AccessRule, user: Any, numbe
         roles = " or ".join(access.open_roles(project)) or "admin"
         page = marked(CLOSED_PAGE, language_of(request))
         return HttpResponse(page.format(roles=roles, role=access.role_of(user) or "none"), status=403)
-    if (
-        rule.route != LABEL_STREAM
-        or access.refusal(rule, dict(request.GET.lists()), None)
-        or "labeling" not in request.GET
-    ):
+    is_stream = rule.route == LABEL_STREAM and "labeling" in request.GET
+    if not is_stream or access.refusal(rule, dict(request.GET.lists()), None):
         return HttpResponseRedirect(f"/projects/{number}/data?labeling=1")
     return None
 

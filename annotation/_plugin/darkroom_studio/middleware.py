@@ -21,8 +21,7 @@ from django.template import Context, Engine
 from tasks.models import Annotation, Task
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
-SUBMIT = "api/tasks/<int:pk>/annotations/"
-EDIT = "api/annotations/<int:pk>/"
+SUBMIT, EDIT = "api/tasks/<int:pk>/annotations/", "api/annotations/<int:pk>/"
 LOGIN = "user/login/"
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 """Of pages that have no scripts."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ def studio(sync: Sync) -> MemoryStudio:
     return sync.server
 
 
-def correct(sync: Sync, round: str, result: list) -> int:
+def correct(sync: Sync, round: str, result: list[dict[str, Any]]) -> int:
     """Its author changes the newest submission of a round; gives its number."""
     server = studio(sync)
     task = server.tasks[server.open_task(round)]
@@ -60,7 +61,9 @@ def test_the_check_that_nobody_has_begun_is_handed_out_anew_with_the_corrected_r
     assert sync.run(POOL) == {}
     server.submit(after, BOB, accepts())
     sync.run(POOL)
-    assert state(sync).state.fields.answer == "second"
+    written = state(sync).state.fields
+    assert written is not None
+    assert written.answer == "second"
 
 
 def test_one_that_the_server_has_deleted_with_the_correction_is_too(sync: Sync) -> None:
@@ -74,6 +77,21 @@ def test_one_that_was_begun_stays_and_the_correction_is_late(sync: Sync) -> None
     correct(sync, "annotate", record(answer="second"))
     assert sync.run(POOL) == {}
     assert [entry.reason for entry in state(sync).state.invalid] == [Reason.LATE_EDIT]
+
+
+def test_the_second_of_two_verdicts_counts_as_the_first_does(tmp_path: Path) -> None:
+    campaign = Campaign(name="c", gold_share=0, checked_twice=1, seed=1)
+    sync = Sync(Journal(tmp_path), MemoryStudio(), campaign, say=lambda text: None)
+    server = studio(sync)
+    sync.run(POOL)
+    server.submit(server.open_task("annotate"), ANN, record())
+    sync.run(POOL)
+    for person in (BOB, CEM):
+        server.submit(server.open_task("cross_check"), person, accepts())
+    assert sync.run(POOL) == {"accept": 1}
+    assert len(server.tasks[server.open_task("accept")].data["base"]) == 2
+    correct(sync, "cross_check", rejects())
+    assert sync.run(POOL) == {"rework": 1}
 
 
 def test_a_verdict_that_is_corrected_sends_the_record_another_way(sync: Sync) -> None:

@@ -259,7 +259,7 @@ def test_bases_of_all_who_judged_are_frozen():
         TaskRequest("cross_check", ITEM, 0, 0, 7, "d7"),
         TaskRequest("accept", ITEM, 0, 0, 8, "d8", bases='[[9, "d9"]]'),
     ]
-    assert frozen_bases([RecordTask(request, 1, 1) for request in requests]) == {7: "d7", 8: "d8", 9: "d9"}
+    assert frozen_bases([RecordTask(request, 1, 1) for request in requests]) == {0: "", 7: "d7", 8: "d8", 9: "d9"}
 
 
 def test_annotations_come_oldest_first_with_their_versions():
