@@ -84,7 +84,7 @@ class TaskServer(Protocol):
         """Tasks locked by people who have answered them, or whose account is closed; ``release``: no more."""
 
     def withdraw(self, task_ids: Sequence[int]) -> list[int]:
-        """Delete those of the tasks that nobody has begun; returns the ones that are gone."""
+        """Delete those of the tasks that were not begun; returns the ones that are gone."""
 
     def set_overlaps(self, overlaps: Mapping[int, int]) -> None:
         """Set the number of annotations that complete each task; reopens a task that now lacks some."""

@@ -122,7 +122,7 @@ class Journal(file.JournalFile):
         return self._column(file.QUERIES["outdated"].format(n_submissions=file.QUERIES["n_submissions"]))
 
     def withdraw(self, task_ids: Iterable[int]) -> None:
-        """Forget tasks that nobody began, and their requests."""
+        """Forget tasks that were not begun, and their requests."""
         with self.transaction():
             for number in task_ids:
                 self._db.execute("delete from demands where key = (select key from tasks where task_id = ?)", (number,))

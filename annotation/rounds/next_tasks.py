@@ -55,7 +55,7 @@ def pending_tasks(
                 terms = terms._replace(pre_annotation=use) if request.round == "annotate" else terms
                 drafted = None if use == "withheld" else drafted
             task = record_task(record.item, state, round=request.round, terms=terms, pre_annotation=drafted)
-            if asked.base_annotation:  # the server deletes a task that nobody has begun when its base is corrected
+            if asked.base_annotation:  # the server deletes a task that was not begun when its base is corrected
                 task["data"]["base"] = [*asked.frozen]
             yield PendingTask(asked._replace(overlap=asked.n_wanted + len(state.excluded)), task, terms)
 
@@ -151,19 +151,19 @@ def record_shown(fields: RecordFields) -> str:
 
 
 def conversation_shown(state: RecordState) -> str:
-    """What the last rewriting replied to, and the reply, without names; empty before there is one."""
+    """The rejection before the last rewriting, and the author's reply, without names; empty without any."""
     history = state.history
     place = max((n for n, event in enumerate(history) if event.round == "rework"), default=0)
     if not place:
         return ""
     reply = history[place].comment
-    said = f"\n\n**The author's reply:** “{plain(reply)}”" if reply else ""
-    return f"\n\n**Rejected before:**\n\n{_objections(history[:place])}{said}"
+    answer = f"\n\n**The author's reply:** “{plain(reply)}”" if reply else ""
+    return f"\n\n**Rejected before:**\n\n{_objections(history[:place])}{answer}"
 
 
 def reasons_shown(state: RecordState) -> str:
-    said = _objections(state.history)
-    return f"**This record was rejected:**\n\n{said}\n\nCorrect it, or ask something better about the image."
+    against = _objections(state.history)
+    return f"**This record was rejected:**\n\n{against}\n\nCorrect it, or ask something better about the image."
 
 
 def _objections(history: Sequence[AnnotationEvent]) -> str:

@@ -65,7 +65,7 @@ class TaskExchange:
         self.server.open_to(self._project("cross_check").project_id, self.campaign.name, "cross_check", roles)
 
     def withdraw_outdated(self) -> None:
-        """Take back tasks whose base was corrected before anybody began them: they are requested anew."""
+        """Take back tasks whose base was corrected before they were begun: they are requested anew."""
         if outdated := self.journal.outdated():
             self.journal.withdraw(self.server.withdraw(outdated))
 

@@ -2,7 +2,7 @@
 
 locks     GET or POST ?project=N: tasks with locks that a kill after a submission, or a closed account, has left
 tasks     GET ?project=N&after=TASK: number, data and counts; ``next`` is the page after this one, null for the last
-withdrawn POST {"tasks": [...]}: deletes those that nobody has begun, and answers with the ones that are gone
+withdrawn POST {"tasks": [...]}: deletes those that were not begun, and answers with the ones that are gone
 changes   GET ?project=N&after=TASK&since=TIME&annotation=N&minimum=N: tasks with more annotations than ``minimum``, or
           skips, that were changed after ``since`` or have an annotation after number ``annotation``; without ``since``,
           all of them
@@ -96,7 +96,7 @@ def locks(request: HttpRequest) -> HttpResponse:
 
 @staff_only
 def withdrawn(request: HttpRequest) -> HttpResponse:
-    """Delete those of the tasks that nobody has begun; answer with the ones that are gone."""
+    """Delete those of the tasks that were not begun; answer with the ones that are gone."""
     numbers = json.loads(request.body or b"{}").get("tasks", [])
     with transaction.atomic():
         return JsonResponse({"tasks": [number for number in numbers if withdraw([number])]})

@@ -1,4 +1,4 @@
-"""Corrections of a submission, until somebody else has begun a task that builds on it (``data["base"]``, never
+"""Corrections of a submission, until another person has begun a task that builds on it (``data["base"]``, never
 served): they delete such tasks, and the next sync hands them out again, with the corrected record."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def builds_on(task: Any, annotation_id: int) -> list[int]:
 
 
 def is_begun(numbers: list[int]) -> bool:
-    """Check that somebody has got or answered one of these tasks; the label stream remembers the last hundred."""
+    """Check that a person has got or answered one of these tasks; the label stream remembers the last hundred."""
     histories = LabelStreamHistory.objects.filter(project__tasks__in=numbers).values_list("data", flat=True)
     served = {entry["taskId"] for data in histories for entry in data or ()}
     begun = TaskLock.objects.filter(task_id__in=numbers), submitted(task_id__in=numbers)
