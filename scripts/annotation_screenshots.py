@@ -22,12 +22,13 @@ from darkroom.annotation.rounds.sync import Sync
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.storage.workspace import Workspace
 from scripts.screenshots import browser
-from tests.e2e.labelling import Labelling, pool_of, write_campaign
+from tests.e2e.labelling import Labelling, field, pool_of, write_campaign
 from tests.e2e.visitor import Point, visitor
 from tests.own_studio import own_home, running
 
 SIZE = (1400, 740)
 START_SIZE = (1400, 445)
+TABLET = (1024, 768)
 SCENE = 11
 AUTHOR, CHECKER, PASSWORD = "mara@example.com", "jonas@example.com", "for the pictures 1"
 QUESTION, ANSWER = "Which street is named on the red sign to the right of the pagoda?", "Canal Walk"
@@ -38,7 +39,7 @@ ZOOMED = Box(40, 180, 1000, 800)
 
 
 def main(folder: Annotated[Path, typer.Argument(help="Folder for the images.")] = Path("docs/images")) -> None:
-    """Writes start.png, annotate_refused.png, annotate.png and cross_check.png into ``folder``."""
+    """Writes start.png, annotate_refused.png, annotate.png, correct.webp, tablet.webp and cross_check.png."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as home, serving(Path(home)) as workspace, browser() as port:
         studio = connect(workspace, {})
@@ -48,6 +49,8 @@ def main(folder: Annotated[Path, typer.Argument(help="Folder for the images.")] 
         with visitor(port, SIZE) as made:
             _write(Labelling(made, studio.url), workspace, folder)
         _sync(workspace)
+        with visitor(port, TABLET) as made:
+            _correct(Labelling(made, studio.url), folder)
         with visitor(port, SIZE) as made:
             _check(Labelling(made, studio.url), workspace, folder)
 
@@ -91,11 +94,23 @@ def _write(page: Labelling, workspace: Workspace, folder: Path) -> None:
     page.delete(LARGE, item.image)
     page.visitor.press("t")
     page.draw(Box(624, 365, 784, 413), item.image)
-    page.visitor.until_said("limit 5%")
+    page.visitor.until_said("limit 5 %")
     page.visitor.zoom(page.corners(ZOOMED, item.image)[0], steps=3)
     _save(page, folder / "annotate.png")
     page.submit()
     page.until_saved()
+
+
+def _correct(page: Labelling, folder: Path) -> None:
+    """The start page after a submission, and the submission opened again on a tablet."""
+    page.log_in(AUTHOR, PASSWORD)
+    page.visitor.until_said("Correct your last submission")
+    page.visitor.image().crop((0, 0, TABLET[0], 480)).save(folder / "correct.webp", quality=80)
+    page.visitor.resize(TABLET, is_tablet=True)
+    page.visitor.tap("a[href*='#correct=']")
+    page.visitor.until(f"{field('Answer')}?.value === {ANSWER!r}")
+    page.frame()
+    page.visitor.image().save(folder / "tablet.webp", quality=80)
 
 
 def _check(page: Labelling, workspace: Workspace, folder: Path) -> None:

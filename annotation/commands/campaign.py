@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from darkroom.annotation.commands.opened import OpenCampaign, open_campaign, preview_of, print_progress, print_shortages
-from darkroom.pipelines.command_line.console import (
-    CONSOLE,
-    AsJson,
-    DryRun,
-    open_workspace,
-    print_json,
-    print_line,
-    print_plain,
-)
+from darkroom.pipelines.command_line import console
 from darkroom.pipelines.storage.atomic_write import write_whole
 
 if TYPE_CHECKING:
@@ -35,26 +27,26 @@ def init(
     from darkroom.annotation.rounds.campaign import EXAMPLE, FILE, TRIAL, Campaign
     from darkroom.annotation.rounds.image_pool import write_trial_images
 
-    with open_workspace() as workspace:
+    with console.open_workspace() as workspace:
         path = workspace.annotation / FILE
         if path.exists():
             raise typer.BadParameter(f"{path} exists already")
         path.parent.mkdir(parents=True, exist_ok=True)
         if example:
-            with CONSOLE.status("images …"):
+            with console.CONSOLE.status("images …"):
                 n_images = write_trial_images(workspace)
             Campaign.write(TRIAL, path)
-            CONSOLE.print(f"wrote {path} and {n_images} images; next: `darkroom annotate sync`", soft_wrap=True)
+            console.CONSOLE.print(f"wrote {path} and {n_images} images; next: `darkroom annotate sync`", soft_wrap=True)
             return
         Campaign.write(EXAMPLE, path)
-        CONSOLE.print(f"wrote {path}; next: put images there, then `darkroom annotate sync`", soft_wrap=True)
+        console.CONSOLE.print(f"wrote {path}; next: put images there, then `darkroom annotate sync`", soft_wrap=True)
 
 
 def sync(
     every: Annotated[float | None, typer.Option(min=1, help="Repeat after this many seconds.")] = None,
     reset_forms: Annotated[bool, typer.Option("--reset-forms", help="Restore the forms of the projects.")] = False,
     recreate: Annotated[bool, typer.Option("--recreate", help="Recreate projects that the server lost.")] = False,
-    dry_run: DryRun = False,
+    dry_run: console.DryRun = False,
 ) -> None:
     """Pull submissions and hand out the next tasks.
 
@@ -65,14 +57,14 @@ def sync(
     if dry_run:
         with open_campaign() as opened:
             for sentence in preview_of(opened).sentences():
-                print_plain(sentence)
-        print_plain("nothing was pulled or changed; images as of the last sync")
+                console.print_plain(sentence)
+        console.print_plain("nothing was pulled or changed; images as of the last sync")
         return
     from darkroom.annotation import ServerUnreachable
     from darkroom.annotation.rounds.campaign import Campaign
     from darkroom.annotation.rounds.journal import Journal
 
-    with open_workspace() as workspace, Journal(workspace.annotation) as journal:
+    with console.open_workspace() as workspace, Journal(workspace.annotation) as journal:
         while True:
             try:
                 campaign = Campaign.load(workspace.annotation)  # its images may have changed
@@ -80,7 +72,7 @@ def sync(
             except ServerUnreachable as error:
                 if every is None:
                     raise
-                print_plain(f"[bold red]waiting:[/bold red] {error}")
+                console.print_plain(f"[bold red]waiting:[/bold red] {error}")
             else:
                 reset_forms = recreate = False
             if every is None:
@@ -97,23 +89,22 @@ def _sync_once(opened: OpenCampaign, *, reset_forms: bool, recreate: bool) -> No
     from darkroom.pipelines.records import PoolImage
 
     workspace, campaign, journal = opened
-    with CONSOLE.status("images …") as line:
+    with console.CONSOLE.status("images …") as line:
         report = materialize_pool(
             workspace, campaign, workspace.annotation, progress=lambda n, of: line.update(f"images {n:,} of {of:,}")
         )
     if not report.reused:
-        CONSOLE.print(f"pool: {report.n_out:,} images, {report.n_rejected + report.n_quarantined:,} rejected")
+        console.CONSOLE.print(f"pool: {report.n_out:,} images, {report.n_rejected + report.n_quarantined:,} rejected")
         _print_left_out(workspace)
-    pool = workspace.tables.read(POOL, PoolImage)
-    before = journal.last_version
+    pool, before = workspace.tables.read(POOL, PoolImage), journal.last_version
     with connect(workspace) as studio:
         if not journal.rounds():
             require_experts(campaign, studio.accounts())
-        run = Sync(journal, studio, campaign, read_predictions(workspace, pool), say=CONSOLE.print)
+        run = Sync(journal, studio, campaign, read_predictions(workspace, pool), say=console.CONSOLE.print)
         handed_out = run.run(pool, reset_forms=reset_forms, recreate=recreate)
         print_shortages(campaign, studio)
     imported = ", ".join(f"{n:,} × {round}" for round, n in handed_out.items()) or "nothing"
-    print_plain(f"received: {pulled_since(journal, before)}; handed out: {imported}")
+    console.print_plain(f"received: {pulled_since(journal, before)}; handed out: {imported}")
     print_progress(journal)
 
 
@@ -122,16 +113,16 @@ def _print_left_out(workspace: Workspace) -> None:
 
     rejects = left_out(workspace)
     for entry in rejects[:MAX_NAMED]:
-        print_line(f"  {entry.source_row}: {entry.reason}, {entry.evidence}")
+        console.print_line(f"  {entry.source_row}: {entry.reason}, {entry.evidence}")
     if len(rejects) > MAX_NAMED:
-        print_plain(f"  … and {len(rejects) - MAX_NAMED:,} more: {workspace.tables.rejects_path(POOL)}")
+        console.print_plain(f"  … and {len(rejects) - MAX_NAMED:,} more: {workspace.tables.rejects_path(POOL)}")
 
 
 def _print_guide(out: Path | None, language: str | None) -> None:
     from darkroom.annotation.label_studio.forms import GUIDES, guide_text
     from darkroom.annotation.rounds.campaign import Campaign
 
-    with open_workspace() as workspace:
+    with console.open_workspace() as workspace:
         campaign = Campaign.load(workspace.annotation)
     chosen = language or campaign.language
     if chosen not in GUIDES:
@@ -145,7 +136,7 @@ def _print_guide(out: Path | None, language: str | None) -> None:
 
 def doctor(
     repair: Annotated[bool, typer.Option("--repair", help="Hand missing work out again, repair what differs.")] = False,
-    as_json: AsJson = False,
+    as_json: console.AsJson = False,
 ) -> None:
     """Compare the campaign with the server: missing, foreign and changed tasks, projects and people.
 
@@ -158,22 +149,22 @@ def doctor(
 
     with open_campaign() as (workspace, campaign, journal), connect(workspace) as studio:
         examiner = Doctor(journal, studio)
-        with CONSOLE.status("comparing the journal with the server …"):
+        with console.CONSOLE.status("comparing the journal with the server …"):
             report = examiner.examine()
         differences, is_repaired = report.sentences, bool(repair and report.sentences)
         if is_repaired:
             examiner.repair(report)
         if as_json:
             too_few = list(shortages(campaign, studio.accounts()).values())
-            print_json({"differences": differences, "too_few": too_few, "repaired": is_repaired})
+            console.print_json({"differences": differences, "too_few": too_few, "repaired": is_repaired})
         else:
             for sentence in differences:
-                print_plain(sentence)
+                console.print_plain(sentence)
             print_shortages(campaign, studio)
             if not differences:
-                print_plain("the server has what the journal has")
+                console.print_plain("the server has what the journal has")
             elif is_repaired:
-                print_plain("repaired; `darkroom annotate sync` hands out what is missing")
+                console.print_plain("repaired; `darkroom annotate sync` hands out what is missing")
         if differences and not is_repaired:
             raise typer.Exit(1)
 
@@ -193,7 +184,7 @@ def report(
     every: Annotated[
         float | None, typer.Option(min=1, help="Write the page again after this many seconds; an open one follows.")
     ] = None,
-    as_json: AsJson = False,
+    as_json: console.AsJson = False,
 ) -> None:
     """Write an HTML report: what to do, forecast, cost, progress, agreement, figures per annotator and over time.
 
@@ -214,10 +205,9 @@ def report(
     from darkroom.annotation.rounds.tables import AnnotationStages
 
     while True:
-        with open_workspace() as workspace, AnnotationStages.of_workspace(workspace) as stages:
+        with console.open_workspace() as workspace, AnnotationStages.of_workspace(workspace) as stages:
             campaign, journal = stages.campaign, stages.journal
-            states = [row.state for row in stages.read().records]
-            people = journal.people().values()
+            states, people = [row.state for row in stages.read().records], journal.people().values()
             path = out or workspace.annotation / ("payments.csv" if payments else "report.html")
             if payments:
                 first, end = (day.date() if day else None for day in (since, until))
@@ -231,9 +221,9 @@ def report(
                 write_whole(path, render(quality, title=campaign.name, left_out=left_out(workspace), every=every or 0))
                 facts = {"report": path, **to_json(quality)}
             if as_json:
-                print_json(facts)
+                console.print_json(facts)
             else:
-                print_plain(f"wrote {path}" + (f": {len(rows):,} people" if payments else ""))
+                console.print_plain(f"wrote {path}" + (f": {len(rows):,} people" if payments else ""))
         if every is None:
             return
         time.sleep(every)

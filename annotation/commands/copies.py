@@ -58,8 +58,7 @@ def export_campaign(
     with open_campaign() as (workspace, campaign, journal):
         recording = record(journal, campaign, workspace.tables.read(POOL, PoolImage), note=note)
         write_recording(recording, out)
-        content = f"{len(recording.images):,} images, {len(recording.tasks):,} tasks"
-        print_plain(f"wrote {out}: {content}")
+        print_plain(f"wrote {out}: {len(recording.images):,} images, {len(recording.tasks):,} tasks")
 
 
 def import_campaign(

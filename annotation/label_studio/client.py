@@ -171,6 +171,9 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
         method = "POST" if release else "GET"
         return cast(list[int], self._plugin(method, "locks", params={"project": project_id})["tasks"])
 
+    def withdraw(self, task_ids: Sequence[int]) -> list[int]:
+        return cast(list[int], self._plugin("POST", "withdrawn", json={"tasks": list(task_ids)})["tasks"])
+
     def set_overlaps(self, overlaps: Mapping[int, int]) -> None:
         self._plugin("POST", "overlaps", json={"overlaps": {str(task): n for task, n in overlaps.items()}})
 

@@ -102,8 +102,6 @@ def _part(round: str, language: str, max_share: float, max_rework: int) -> str:
     introduction, *sections = guide_text(language, max_share, max_rework).split("\n## ")
     if round in ("review", "verify", "suitability"):
         introduction = introduction.partition("\n")[0]
-    rounds = ("annotate", "rework") if round == "rework" else (round,)
-    endings = tuple(f"(`{name}`)" for name in rounds)
+    endings = tuple(f"(`{name}`)" for name in (("annotate", "rework") if round == "rework" else (round,)))
     chosen = [section for section in sections if section.partition("\n")[0].endswith(endings)]
-    text = _HEADING.sub(r"\1", "\n\n## ".join([introduction, *chosen]))
-    return str(MarkdownIt().enable("table").render(text))
+    return str(MarkdownIt().enable("table").render(_HEADING.sub(r"\1", "\n\n## ".join([introduction, *chosen]))))

@@ -83,6 +83,9 @@ class TaskServer(Protocol):
     def unheld_locks(self, project_id: int, *, release: bool) -> list[int]:
         """Tasks locked by people who have answered them, or whose account is closed; ``release``: no more."""
 
+    def withdraw(self, task_ids: Sequence[int]) -> list[int]:
+        """Delete those of the tasks that were not begun; returns the ones that are gone."""
+
     def set_overlaps(self, overlaps: Mapping[int, int]) -> None:
         """Set the number of annotations that complete each task; reopens a task that now lacks some."""
 

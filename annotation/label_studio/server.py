@@ -90,8 +90,7 @@ class LabelStudioServer:
         progress: Progress = lambda step: None,
     ) -> ServerInfo:
         """Install what is missing and start, without waiting; options are stored for later starts."""
-        postgres = server_files.select_database(self.folder, postgres)
-        last = self.find()
+        postgres, last = server_files.select_database(self.folder, postgres), self.find()
         if last is not None and last.process.is_running:
             return last
         if last is not None:  # workers that outlive a killed server hold its port

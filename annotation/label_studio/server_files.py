@@ -49,7 +49,7 @@ def select_database(folder: Path, postgres: str | None) -> str | None:
 def make_template(template: Path, python: str, variables: Mapping[str, str]) -> None:
     """Migrate an empty SQLite database, which takes a minute, and store it whole or not at all."""
     with tempfile.TemporaryDirectory(dir=template.parent, prefix=".label-studio-") as part:
-        command = [python, "-m", "darkroom_studio.bootstrap", "--migrate-only"]
+        command = [python, "-m", "darkroom_studio.bootstrap"]
         environment = {**variables, "LABEL_STUDIO_BASE_DATA_DIR": part}
         migrated = subprocess.run(command, cwd=part, env=environment, capture_output=True, text=True, check=False)
         if migrated.returncode:
@@ -134,8 +134,7 @@ def secret_key(folder: Path) -> str:
 
 def select_address(folder: Path, host: str | None, port: int | None, *, last_url: str | None = None) -> Address:
     """The requested address, else the last start's, else a free loopback port. Raises ``ProcessError``."""
-    path = folder / "address.json"
-    url = urlsplit(last_url or "")
+    path, url = folder / "address.json", urlsplit(last_url or "")
     last = None
     if path.exists():
         last = Address(**json.loads(path.read_text()))

@@ -64,12 +64,10 @@ def alpha(units: Sequence[Sequence[Hashable | None]], *, seed: int = 0) -> Agree
 def _alphas(counts: NDArray[np.float64], n_of_kind: NDArray[np.int64]) -> NDArray[np.float64]:
     """Alpha of every row of ``n_of_kind``; ``counts``: how often each value (column) is in units of a kind (row)."""
     m = counts.sum(axis=1)
-    disagreement = (m**2 - (counts**2).sum(axis=1)) / (m - 1)
-    of_value = n_of_kind @ counts
+    disagreement, of_value = (m**2 - (counts**2).sum(axis=1)) / (m - 1), n_of_kind @ counts
     n = of_value.sum(axis=1)
     expected = n**2 - (of_value**2).sum(axis=1)
-    defined = expected > 0
-    observed = (n - 1) * (n_of_kind @ disagreement)
+    defined, observed = expected > 0, (n - 1) * (n_of_kind @ disagreement)
     return cast(NDArray[np.float64], 1 - observed[defined] / expected[defined])
 
 

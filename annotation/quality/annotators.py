@@ -58,9 +58,7 @@ class AnnotatorQuality:
     """Of versions that this person checked and experts judged, those with the same verdict."""
     planted_errors: Proportion
     invalid: Mapping[str, int]
-    """Invalid submissions by reason."""
     n_blocked: int
-    """Submissions that the server's validation blocked."""
     n_skipped: int
 
     @property
@@ -114,8 +112,7 @@ def measure_annotators(
 def active_seconds(events: Iterable[AnnotationEvent]) -> float:
     """Working time of one person's events (see the module); an event without a valid time counts its page's clock."""
     leads = [(timestamp(event.at), min(event.lead_seconds or 0.0, BREAK_SECONDS)) for event in events]
-    total = sum(lead for at, lead in leads if at is None)
-    last = -math.inf
+    total, last = sum(lead for at, lead in leads if at is None), -math.inf
     for at, lead in sorted((at, lead) for at, lead in leads if at is not None):
         total += at - last if at - last <= BREAK_SECONDS else lead
         last = at
@@ -191,8 +188,7 @@ def with_amounts(rows: Iterable[PaymentRow], rates: Mapping[Unit, float]) -> Ite
     for row in rows:
         counted: dict[str, Any] = {**row, "record": row["records_accepted"], "hour": row["active_hours"]}
         counted["cross_check"] += row["planted_checks"]
-        amount = round(sum(rate * counted[unit] for unit, rate in rates.items()), 2)
-        yield row | {"amount": amount if rates else ""}
+        yield row | {"amount": round(sum(rate * counted[unit] for unit, rate in rates.items()), 2) if rates else ""}
 
 
 def write_payments(rows: Iterable[PaymentRow], path: Path) -> None:

@@ -13,24 +13,13 @@ from typing import Any, NamedTuple
 
 from darkroom.annotation._plugin.darkroom_studio.content import CHECKING
 from darkroom.annotation.label_studio.protocol import Person
+from darkroom.annotation.quality import progress
 from darkroom.annotation.quality.agreement import Agreement, PanelAgreement, alpha, mean_iou, measure_panels
 from darkroom.annotation.quality.annotators import BREAK_SECONDS, AnnotatorQuality, by_frequency, measure_annotators
 from darkroom.annotation.quality.outliers import Period, find_drifts, find_outliers, periods
-from darkroom.annotation.quality.progress import (
-    CampaignFinding,
-    Cost,
-    EndForecast,
-    WaitingRecords,
-    cost_of,
-    forecast,
-    people_findings,
-    quality_findings,
-    queue_findings,
-    queues_of,
-)
 from darkroom.annotation.quality.versions import Version, measured_cases, share_of, versions
 from darkroom.annotation.rounds.campaign import Campaign
-from darkroom.annotation.rounds.submissions import ROUNDS, RecordState
+from darkroom.annotation.rounds.submissions import ROUNDS, RecordState, Stage
 from darkroom.pipelines.records import FieldChange
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.storage.row_files import by_key
@@ -102,8 +91,7 @@ class Skipped(NamedTuple):
 
     item_id: str
     people: tuple[str, ...]
-    stage: str
-    """``waiting``, ``accepted`` or ``rejected``."""
+    stage: Stage
 
 
 class CategoryMix(NamedTuple):
@@ -125,9 +113,7 @@ class Quality:
     until: str
     """Time of the last submission, ISO 8601; empty before the first."""
     funnel: Mapping[str, int]
-    """How many items reached each step."""
     waiting: Mapping[str, int]
-    """Items by the round they wait for."""
     n_accepted: int
     n_rejected: int
     n_reworked: int
@@ -150,7 +136,6 @@ class Quality:
     boxes_kept: Proportion
     """Of checks that did not reject, those that left the boxes unchanged."""
     planted_errors: Mapping[str, Proportion]
-    """Planted errors that were caught, by kind."""
     people: tuple[AnnotatorQuality, ...]
     reasons: Mapping[str, Mapping[str, int]]
     """Why records were rejected, by reason, then by round; most frequent first."""
@@ -167,10 +152,10 @@ class Quality:
     pre_annotations: tuple[PreAnnotationEffect, ...]
     as_of: str
     """Time of the last sync, or of the last submission; ISO 8601."""
-    queues: tuple[WaitingRecords, ...]
-    forecast: EndForecast | None
-    cost: Cost | None
-    findings: tuple[CampaignFinding, ...]
+    queues: tuple[progress.WaitingRecords, ...]
+    forecast: progress.EndForecast | None
+    cost: progress.Cost | None
+    findings: tuple[progress.CampaignFinding, ...]
 
     @property
     def planted_errors_caught(self) -> Proportion:
@@ -198,7 +183,7 @@ def measure(
     until = max((event.at for event in events), default="")
     as_of = as_of or until
     annotators = measure_annotators(states, blocked=blocked, people=accounts)
-    queues = tuple(queues_of(states, accounts, campaign))
+    queues = tuple(progress.queues_of(states, accounts, campaign))
     checks = [event for event in events if event.round in CHECKING]
     minutes = sum(min(e.lead_seconds or 0.0, BREAK_SECONDS) for state in states for e in state.history) / 60
     rounds_of = by_key((event.at[:10], event.round) for event in events if event.at)
@@ -244,12 +229,12 @@ def measure(
         pre_annotations=measure_effects(states),
         as_of=as_of,
         queues=queues,
-        forecast=forecast(states, as_of),
-        cost=cost_of(states, accounts, campaign),
+        forecast=progress.forecast(states, as_of),
+        cost=progress.cost_of(states, accounts, campaign),
         findings=(
-            *queue_findings(queues, as_of),
-            *people_findings(states, queues, blocked, as_of),
-            *quality_findings(find_outliers(annotators), find_drifts(states)),
+            *progress.queue_findings(queues, as_of),
+            *progress.people_findings(states, queues, blocked, as_of),
+            *progress.quality_findings(find_outliers(annotators), find_drifts(states)),
         ),
     )
 
@@ -285,5 +270,4 @@ def _categories(states: Sequence[RecordState]) -> tuple[CategoryMix, ...]:
 
 def _skipped(states: Sequence[RecordState]) -> tuple[Skipped, ...]:
     rows = [Skipped(state.item_id, tuple(sorted(set(state.skipped_by))), state.stage) for state in states]
-    many = [row for row in rows if len(row.people) > 1]
-    return tuple(sorted(many, key=lambda row: (-len(row.people), row.item_id)))
+    return tuple(sorted([row for row in rows if len(row.people) > 1], key=lambda row: (-len(row.people), row.item_id)))

@@ -83,8 +83,7 @@ def is_below(share: Proportion, others: Proportion) -> bool:
 
     if not share.of or not others.of:
         return False
-    p_value = hypergeom.cdf(share.n, share.of + others.of, share.n + others.n, share.of)
-    return bool(p_value < _SIGNIFICANCE)
+    return bool(hypergeom.cdf(share.n, share.of + others.of, share.n + others.n, share.of) < _SIGNIFICANCE)
 
 
 class Outlier(NamedTuple):

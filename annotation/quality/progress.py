@@ -61,8 +61,7 @@ def queues_of(states: Iterable[RecordState], people: Sequence[Person], campaign:
     waiting = [state for state in states if state.stage == "waiting"]
     for round in ROUNDS:
         records = [state for state in waiting if state.round == round]
-        only_checkers = round == "cross_check" and not campaign.annotators_check
-        roles = ("checker",) if only_checkers else ROUND_FORMS[round].roles
+        roles = ("checker",) if (round == "cross_check" and not campaign.annotators_check) else ROUND_FORMS[round].roles
         since = min((s.history[-1].at for s in records if s.history and timestamp(s.history[-1].at)), default="")
         closed = Counter(person for state in records for person in {*state.excluded, *state.skipped_by})
         able = [person for person in people if person.is_active and person.role in roles]

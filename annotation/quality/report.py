@@ -15,18 +15,7 @@ from darkroom.annotation._plugin.darkroom_studio.content import VERDICTS
 from darkroom.annotation.quality.metrics import Quality
 from darkroom.annotation.quality.outliers import find_outliers
 from darkroom.annotation.rounds.submissions import ROUNDS
-from darkroom.pipelines.inspection.charts import (
-    BLUE,
-    GREEN,
-    INK,
-    ORANGE,
-    SOFT,
-    mark_integers,
-    new_axes,
-    new_figure,
-    png,
-    styled,
-)
+from darkroom.pipelines.inspection import charts
 from darkroom.pipelines.inspection.pages import html_page
 from darkroom.pipelines.publishing.rendering import templates
 from darkroom.pipelines.records import Reject
@@ -160,58 +149,58 @@ def plots(quality: Quality) -> dict[str, bytes]:
         figures["people"] = _people(quality)
     if quality.reasons:
         figures["reasons"] = _reasons(quality)
-    return {name: png(figure) for name, figure in figures.items()}
+    return {name: charts.png(figure) for name, figure in figures.items()}
 
 
 def _rounds(quality: Quality) -> Figure:
     names, counts = list(quality.funnel), list(quality.funnel.values())
-    figure, axes = new_axes(0.45 * len(names) + 0.8)
-    bars = axes.barh(range(len(names)), counts, color=[BLUE] * (len(names) - 1) + [GREEN], height=0.62)
-    axes.bar_label(bars, [f" {n:,}" for n in counts], color=INK, fontsize=9)
+    figure, axes = charts.new_axes(0.45 * len(names) + 0.8)
+    bars = axes.barh(range(len(names)), counts, color=[charts.BLUE] * (len(names) - 1) + [charts.GREEN], height=0.62)
+    axes.bar_label(bars, [f" {n:,}" for n in counts], color=charts.INK, fontsize=9)
     waiting = ", ".join(f"{n} in {name.replace('_', '-')}" for name, n in quality.waiting.items() if n) or "none"
     _name_rows(axes, names)
-    axes.set_title(f"Waiting: {waiting}; rejected: {quality.n_rejected}", fontsize=9, color=SOFT, loc="left")
+    axes.set_title(f"Waiting: {waiting}; rejected: {quality.n_rejected}", fontsize=9, color=charts.SOFT, loc="left")
     axes.set_xlim(0, max(1, *counts) * 1.1)
-    styled(axes)
+    charts.styled(axes)
     return figure
 
 
 def _people(quality: Quality) -> Figure:
     """Speed on the left, first-pass acceptance on the right: neither says much alone."""
     rows = quality.people
-    figure = new_figure(0.27 * len(rows) + 0.9)
+    figure = charts.new_figure(0.27 * len(rows) + 0.9)
     fast, good = figure.subplots(1, 2, sharey=True)
     _name_rows(fast, [row.email for row in rows])
-    colours = [ORANGE if row.role == "expert" else BLUE for row in rows]
+    colours = [charts.ORANGE if row.role == "expert" else charts.BLUE for row in rows]
     fast.barh(range(len(rows)), [row.per_hour or 0 for row in rows], color=colours, height=0.62)
-    fast.set_title("submissions per active hour (orange: experts)", fontsize=9, color=INK, loc="left")
+    fast.set_title("submissions per active hour (orange: experts)", fontsize=9, color=charts.INK, loc="left")
     for position, row in enumerate(rows):
         if row.first_pass.value is not None:
             low, high = row.first_pass.interval
-            good.plot([100 * low, 100 * high], [position, position], color=SOFT, linewidth=1.2)
-            good.plot([100 * row.first_pass.value], [position], "o", color=GREEN, markersize=5)
+            good.plot([100 * low, 100 * high], [position, position], color=charts.SOFT, linewidth=1.2)
+            good.plot([100 * row.first_pass.value], [position], "o", color=charts.GREEN, markersize=5)
     if quality.first_pass.value is not None:
-        good.axvline(100 * quality.first_pass.value, color=INK, linewidth=0.8, linestyle=":")
-    good.set_title("accepted as first written, % (95 % interval)", fontsize=9, color=INK, loc="left")
+        good.axvline(100 * quality.first_pass.value, color=charts.INK, linewidth=0.8, linestyle=":")
+    good.set_title("accepted as first written, % (95 % interval)", fontsize=9, color=charts.INK, loc="left")
     good.set_xlim(0, 102)
     for axes in (fast, good):
-        styled(axes)
+        charts.styled(axes)
     return figure
 
 
 def _reasons(quality: Quality) -> Figure:
     names = [reason.replace("_", " ") for reason in quality.reasons]
-    figure, axes = new_axes(0.32 * len(names) + 0.9)
-    mark_integers(axes.xaxis)
+    figure, axes = charts.new_axes(0.32 * len(names) + 0.9)
+    charts.mark_integers(axes.xaxis)
     checks = [counts["cross_check"] for counts in quality.reasons.values()]
     _name_rows(axes, names)
-    axes.barh(range(len(names)), checks, color=BLUE, height=0.62, label="in cross-check")
+    axes.barh(range(len(names)), checks, color=charts.BLUE, height=0.62, label="in cross-check")
     experts = [counts["accept"] for counts in quality.reasons.values()]
-    bars = axes.barh(range(len(names)), experts, left=checks, color=ORANGE, height=0.62, label="in acceptance")
-    axes.bar_label(bars, [f" {a + b}" for a, b in zip(checks, experts, strict=True)], color=INK, fontsize=9)
+    bars = axes.barh(range(len(names)), experts, left=checks, color=charts.ORANGE, height=0.62, label="in acceptance")
+    axes.bar_label(bars, [f" {a + b}" for a, b in zip(checks, experts, strict=True)], color=charts.INK, fontsize=9)
     axes.margins(x=0.1)
     axes.legend(fontsize=8, frameon=False, loc="lower right")
-    styled(axes)
+    charts.styled(axes)
     return figure
 
 

@@ -90,8 +90,7 @@ def _pending(exchange: TaskExchange, round: str, items: Mapping[str, MakeTask]) 
     for item_id, make in items.items():
         if any(task.task_id is not None for task in tasks.get(item_id, ())):
             continue
-        request = TaskRequest(round, item_id, 0, 0)
-        yield PendingTask(request, {"data": {**make(), "gate": GATES[round]}})
+        yield PendingTask(TaskRequest(round, item_id, 0, 0), {"data": {**make(), "gate": GATES[round]}})
 
 
 def _read_task(task: RecordTask, people: Mapping[int, Person], queue: QueueVerdicts) -> None:

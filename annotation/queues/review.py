@@ -8,16 +8,7 @@ from functools import partial
 from typing import Any
 
 from darkroom.annotation.label_studio.protocol import TaskServer
-from darkroom.annotation.queues.base import (
-    MakeTask,
-    QueueVerdict,
-    page_task,
-    read_verdicts,
-    sample_ids,
-    shards_of,
-    sync_queue,
-    write_labels,
-)
+from darkroom.annotation.queues import base
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.task_exchange import TaskExchange
@@ -51,28 +42,28 @@ class ReviewQueue:
 
     def sync(self, server: TaskServer, recipes: Sequence[Recipe], *, n_rows: int) -> int:
         """Pull verdicts and hand out a seeded sample of each family; a larger ``n_rows`` contains the smaller."""
-        items: dict[str, MakeTask] = {}
+        items: dict[str, base.MakeTask] = {}
         for recipe in recipes:
             rows = self._trajectories(recipe.family)
-            for row_id in sample_ids(rows, seed=self.campaign.seed, queue=ROUND, n_rows=n_rows):
-                items[row_id] = partial(page_task, *rows[row_id])
-        return sync_queue(TaskExchange(self.journal, server, self.campaign), ROUND, items)
+            for row_id in base.sample_ids(rows, seed=self.campaign.seed, queue=ROUND, n_rows=n_rows):
+                items[row_id] = partial(base.page_task, *rows[row_id])
+        return base.sync_queue(TaskExchange(self.journal, server, self.campaign), ROUND, items)
 
     def materialize(self, recipes: Sequence[Recipe]) -> dict[str, StageReport]:
         """Write every family's table of reviews, and the lines for calibrating judges."""
-        verdicts = {verdict.item_id: verdict for verdict in read_verdicts(self.journal, ROUND).verdicts}
+        verdicts = {verdict.item_id: verdict for verdict in base.read_verdicts(self.journal, ROUND).verdicts}
         reports, labels = {}, []
         for recipe in recipes:
             reviewed = [verdicts[row_id] for row_id in self._trajectories(recipe.family) if row_id in verdicts]
             rows = [_review(recipe.family, verdict) for verdict in reviewed]
             reports[recipe.family] = store_rows(self.workspace.tables, reviews_key(recipe.family), Review, rows)
             labels += [label for verdict in reviewed for label in labels_of(recipe, verdict)]
-        write_labels(self.workspace.annotation / "reviews.jsonl", labels)
+        base.write_labels(self.workspace.annotation / "reviews.jsonl", labels)
         return reports
 
     def _trajectories(self, family: str) -> dict[str, tuple[Sample, Trajectory]]:
         tables, trajectories = self.workspace.tables, {}
-        for key in shards_of(tables, (family, "trajectories")):
+        for key in base.shards_of(tables, (family, "trajectories")):
             samples = {row.sample_id: row for row in tables.read(TableKey(SAMPLES, key.partition), Sample)}
             for row in tables.read(key, Trajectory):
                 if row.sample_id in samples:
@@ -80,12 +71,12 @@ class ReviewQueue:
         return trajectories
 
 
-def _review(family: str, verdict: QueueVerdict) -> Review:
+def _review(family: str, verdict: base.QueueVerdict) -> Review:
     is_accepted, said = verdict.verdict == "accept", (verdict.reasons, verdict.comment)
     return Review(verdict.item_id, family, is_accepted, *said, verdict.person, verdict.at, verdict.lead_seconds)
 
 
-def labels_of(recipe: Recipe, verdict: QueueVerdict) -> Iterator[Mapping[str, Any]]:
+def labels_of(recipe: Recipe, verdict: base.QueueVerdict) -> Iterator[Mapping[str, Any]]:
     """An acceptance confirms every judged check and ``judge_leak``, a rejection contradicts those that it blames."""
     judged = [check.name for check in recipe.checks if isinstance(check, JudgedCheck)]
     for name in dict.fromkeys([*judged, judge_leak.name]):

@@ -12,15 +12,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from darkroom.annotation.label_studio.protocol import TaskServer
-from darkroom.annotation.queues.base import (
-    MakeTask,
-    page_task,
-    read_verdicts,
-    sample_ids,
-    shards_of,
-    sync_queue,
-    write_labels,
-)
+from darkroom.annotation.queues import base
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.next_tasks import plain
@@ -68,22 +60,22 @@ class SourceQueue(ABC):
     def samples(self) -> dict[str, Sample]:
         """The source's samples for this queue, by id; empty if it was not materialised."""
         tables = self.workspace.tables
-        rows = (row for key in shards_of(tables, SAMPLES, self.source) for row in tables.read(key, Sample))
+        rows = (row for key in base.shards_of(tables, SAMPLES, self.source) for row in tables.read(key, Sample))
         return {row.sample_id: row for row in rows if row.source == self.source and self.takes(row)}
 
     def sync(self, server: TaskServer, *, n_rows: int | None = None) -> int:
         """Pull verdicts and hand out a seeded sample (None: all); a larger ``n_rows`` contains the smaller."""
         samples = self.samples()
-        selected = sample_ids(samples, seed=self.campaign.seed, queue=self.round, n_rows=n_rows)
+        selected = base.sample_ids(samples, seed=self.campaign.seed, queue=self.round, n_rows=n_rows)
         return self.hand_out(server, {row: partial(self.task, samples[row]) for row in selected})
 
-    def hand_out(self, server: TaskServer, items: Mapping[str, MakeTask]) -> int:
+    def hand_out(self, server: TaskServer, items: Mapping[str, base.MakeTask]) -> int:
         """Pull verdicts and hand out exactly these items. Raises ``AnnotationError``."""
-        return sync_queue(TaskExchange(self.journal, server, self.campaign), self.round, items)
+        return base.sync_queue(TaskExchange(self.journal, server, self.campaign), self.round, items)
 
     def materialize(self) -> StageReport:
         """Write the source's table; samples without a verdict are not in it."""
-        ours, verdicts = self.samples(), read_verdicts(self.journal, self.round).verdicts
+        ours, verdicts = self.samples(), base.read_verdicts(self.journal, self.round).verdicts
         rows = [
             self.kind(row.item_id, row.verdict, row.comment, row.person, row.at, row.lead_seconds)
             for row in verdicts
@@ -128,7 +120,7 @@ class VerificationQueue(SourceQueue):
     def disputed(self) -> dict[str, str]:
         """The source's samples that ``checked_labels`` found disputed, with the evidence; empty without that table."""
         tables = self.workspace.tables
-        keys = shards_of(tables, (labels.ASSET,), self.source)
+        keys = base.shards_of(tables, (labels.ASSET,), self.source)
         return {row: why for key in keys for row, why in labels.disputed(tables, key).items()}
 
 
@@ -146,18 +138,18 @@ class SuitabilityQueue(SourceQueue):
         return not sample.images and not sample.videos and self.category in ("", sample.category)
 
     def task(self, sample: Sample) -> Mapping[str, Any]:
-        return page_task(sample)
+        return base.page_task(sample)
 
     def materialize(self) -> StageReport:
         labels = [
             {"row": v.item_id, "check": CHECK, "verdict": LABELS[v.verdict], "reviewer": v.person, "reason": v.comment}
-            for v in read_verdicts(self.journal, self.round).verdicts
+            for v in base.read_verdicts(self.journal, self.round).verdicts
             if v.verdict in LABELS
         ]
-        write_labels(self.workspace.annotation / "suitability.jsonl", labels)  # of all sources
+        base.write_labels(self.workspace.annotation / "suitability.jsonl", labels)  # of all sources
         return SourceQueue.materialize(self)  # no `super()` in a dataclass with slots
 
     def agreement(self) -> Calibration:
         """Majority vote against people (kappa). Raises ``CalibrationError`` for fewer than 20 problems."""
-        keys = shards_of(self.workspace.tables, (VOTES,), self.source)
+        keys = base.shards_of(self.workspace.tables, (VOTES,), self.source)
         return agreement([Shard(self.workspace, key.partition) for key in keys], [self.source])

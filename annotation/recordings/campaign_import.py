@@ -140,6 +140,9 @@ class RecordedServer:
     def unheld_locks(self, project_id: int, *, release: bool) -> list[int]:
         return []
 
+    def withdraw(self, task_ids: Sequence[int]) -> list[int]:
+        return []
+
     def n_tasks(self, project_id: int) -> int:
         """All that were handed out; nothing gets lost."""
         return len(self._handed_out)

@@ -35,8 +35,7 @@ from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.sandbox.errors import raised_as
 
 POOL = TableKey(("annotation_pool",), "all")
-MAX_FILE_BYTES = 2**30
-N_TRIAL_IMAGES = 20
+MAX_FILE_BYTES, N_TRIAL_IMAGES = 2**30, 20
 TRIAL_FOLDER = "trial"
 """As in ``trial_campaign.yaml``."""
 SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif"}

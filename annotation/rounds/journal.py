@@ -17,22 +17,13 @@ from itertools import groupby
 from typing import Any
 
 from darkroom.annotation.label_studio.protocol import NOTHING, Person
+from darkroom.annotation.rounds import journal_file as file
 from darkroom.annotation.rounds.campaign import Terms
-from darkroom.annotation.rounds.journal_file import (
-    QUERIES,
-    REQUEST_COLUMNS,
-    JournalFile,
-    RecordTask,
-    RoundProject,
-    StoredTask,
-    TaskRequest,
-    read_tasks,
-    version_digest,
-)
+from darkroom.annotation.rounds.journal_file import RecordTask, TaskRequest
 from darkroom.pipelines.records.digest import digest
 
 
-class Journal(JournalFile):
+class Journal(file.JournalFile):
     """The journal of one campaign. Use it as a context manager."""
 
     def request(self, requests: Iterable[TaskRequest], *, terms: Mapping[TaskRequest, Terms] = NOTHING) -> list[str]:
@@ -45,9 +36,8 @@ class Journal(JournalFile):
         same, values = "(round, item_id, attempt, serial, gold)", (*request[:4], request.planted_error)
         key = self._value(f"select key from demands where {same} = (?, ?, ?, ?, ?) order by seq desc", *values)
         if key is None:
-            key = self._new_key(request)
-            marks = ", ".join("?" * (len(request) + 2))
-            insert = f"insert into demands(key, {REQUEST_COLUMNS}, terms) values ({marks})"
+            key, marks = self._new_key(request), ", ".join("?" * (len(request) + 2))
+            insert = f"insert into demands(key, {file.REQUEST_COLUMNS}, terms) values ({marks})"
             self._db.execute(insert, (key, *request, terms))
         return str(key)
 
@@ -61,8 +51,7 @@ class Journal(JournalFile):
 
     def put_in_force(self, round: str, terms: Terms) -> Terms | None:
         """Store the terms of tasks that are handed out from now on; returns the earlier ones if they differ."""
-        query = "select raw from terms where digest = (select terms from in_force where round = ?)"
-        raw = self._value(query, round)
+        raw = self._value("select raw from terms where digest = (select terms from in_force where round = ?)", round)
         before = Terms.from_json(raw) if raw else None
         if before == terms:
             return None
@@ -99,7 +88,7 @@ class Journal(JournalFile):
 
     def unready(self, round: str) -> list[tuple[str, int, TaskRequest]]:
         """Tasks of a round without their settings on the server yet: key, task and request."""
-        rows = self._db.execute(QUERIES["unready"].format(columns=REQUEST_COLUMNS), (round,))
+        rows = self._db.execute(file.QUERIES["unready"].format(columns=file.REQUEST_COLUMNS), (round,))
         return [(row[0], row[1], TaskRequest(*row[2:])) for row in rows]
 
     def add_tasks(
@@ -109,10 +98,10 @@ class Journal(JournalFile):
         statement = "insert or ignore into tasks(key, project_id, task_id, is_ready, data) values (?, ?, ?, 0, ?)"
         self._write(statement, ((key, project_id, task_id, data.get(key, "")) for key, task_id in tasks))
 
-    def tasks(self, project_id: int) -> list[StoredTask]:
+    def tasks(self, project_id: int) -> list[file.StoredTask]:
         """The valid tasks of a project that the server is expected to have."""
-        query = QUERIES["tasks"].format(n_submissions=QUERIES["n_submissions"])
-        return [StoredTask(*row) for row in self._db.execute(query, (project_id,))]
+        query = file.QUERIES["tasks"].format(n_submissions=file.QUERIES["n_submissions"])
+        return [file.StoredTask(*row) for row in self._db.execute(query, (project_id,))]
 
     def n_tasks(self, project_id: int) -> int:
         """The number of tasks that the server is expected to have in a project."""
@@ -128,6 +117,17 @@ class Journal(JournalFile):
             for task_id in task_ids:
                 self._retire("task_id = ?", task_id)
 
+    def outdated(self) -> list[int]:
+        """Unanswered tasks of changed items that build on another version than the latest of a submission."""
+        return self._column(file.QUERIES["outdated"].format(n_submissions=file.QUERIES["n_submissions"]))
+
+    def withdraw(self, task_ids: Iterable[int]) -> None:
+        """Forget tasks that were not begun, and their requests."""
+        with self.transaction():
+            for number in task_ids:
+                self._db.execute("delete from demands where key = (select key from tasks where task_id = ?)", (number,))
+                self._db.execute("delete from tasks where task_id = ?", (number,))
+
     def _retire(self, condition: str, value: object) -> None:
         self._db.execute(f"insert into retired select task_id, key from tasks where {condition}", (value,))
         self._db.execute("delete from tasks where task_id in (select task_id from retired)")
@@ -140,18 +140,18 @@ class Journal(JournalFile):
         n_wanted = "(select n_wanted from demands where demands.key = tasks.key)"
         with self.transaction():
             condition = "project_id = (select project_id from projects where round = ?)"
-            self._retire(f"{condition} and {QUERIES['n_submissions']} < {n_wanted}", round)
+            self._retire(f"{condition} and {file.QUERIES['n_submissions']} < {n_wanted}", round)
             self._db.execute("delete from projects where round = ?", (round,))
 
     def rounds(self) -> list[str]:
         return self._column("select round from projects order by rowid")
 
-    def project(self, round: str) -> RoundProject | None:
+    def project(self, round: str) -> file.RoundProject | None:
         query = "select project_id, last_task, watermark from projects where round = ?"
         row = self._db.execute(query, (round,)).fetchone()
-        return RoundProject(*row) if row else None
+        return file.RoundProject(*row) if row else None
 
-    def set_project(self, round: str, project: RoundProject) -> None:
+    def set_project(self, round: str, project: file.RoundProject) -> None:
         self._write("insert or replace into projects values (?, ?, ?, ?)", [(round, *project)])
 
     def add_versions(
@@ -160,7 +160,7 @@ class Journal(JournalFile):
         """Store new states and deletions of one task's annotations; ``roles`` are a recording's."""
         frozen = {number: ",".join(names) for number, names in roles.items()}
         rows = [
-            (raw["id"], version_digest(raw), task_id, json.dumps(raw, sort_keys=True), frozen.get(raw["id"]))
+            (raw["id"], file.version_digest(raw), task_id, json.dumps(raw, sort_keys=True), frozen.get(raw["id"]))
             for raw in annotations
         ]
         columns = "annotation_id, digest, task_id, raw, roles"
@@ -175,11 +175,11 @@ class Journal(JournalFile):
         marks, selected = ",".join("?" * len(rounds)), "and d.item_id in touched" if changed else ""
         # a snapshot, independent of concurrent writes; the garbage collector may close it in another thread
         reader = sqlite3.connect(self.path, timeout=60, check_same_thread=False)
-        query = QUERIES["record_tasks"].format(columns=REQUEST_COLUMNS, marks=marks, selected=selected)
+        query = file.QUERIES["record_tasks"].format(columns=file.REQUEST_COLUMNS, marks=marks, selected=selected)
         rows = reader.execute(query, list(rounds))
         with closing(reader):
             for item_id, item_rows in groupby(rows, key=lambda row: row[2]):
-                yield item_id, read_tasks(item_rows)
+                yield item_id, file.read_tasks(item_rows)
 
     def set_people(self, people: Iterable[Person]) -> None:
         """Store accounts, and freeze each new submission's roles: those of its signer since the hand-out."""
@@ -193,7 +193,7 @@ class Journal(JournalFile):
                 if role != person.role:
                     self._db.execute(end, (seq,))
                     self._db.execute(new, (person.person_id, person.role))
-            self._db.execute(QUERIES["roles"])
+            self._db.execute(file.QUERIES["roles"])
 
     def people(self) -> dict[int, Person]:
         return {row[0]: Person(*row) for row in self._db.execute("select * from people order by person_id")}
@@ -220,7 +220,7 @@ class Journal(JournalFile):
 
     def versions_after(self, number: int) -> Iterator[tuple[int, dict[str, Any], dict[str, Any] | None]]:
         """Versions after one: the annotation, its content, and its content before, None for a new one."""
-        for annotation_id, raw, previous in self._db.execute(QUERIES["versions_after"], (number,)):
+        for annotation_id, raw, previous in self._db.execute(file.QUERIES["versions_after"], (number,)):
             yield annotation_id, json.loads(raw), previous and json.loads(previous)
 
     @property

@@ -45,6 +45,11 @@ class TaskRequest(NamedTuple):
     bases: str = ""
     """After a round that several people judged: JSON of [annotation, version] of all but the first."""
 
+    @property
+    def frozen(self) -> dict[int, str]:
+        """The versions that it builds on, by annotation."""
+        return {self.base_annotation: self.base_version, **dict(json.loads(self.bases or "[]"))}
+
     def key(self, campaign: str) -> str:
         """The name of its task in recordings. On a server a task has a random one: people could compute this."""
         return digest([campaign, self.round, self.item_id, self.attempt, self.serial, self.planted_error])[:20]

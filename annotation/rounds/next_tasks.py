@@ -1,7 +1,7 @@
 """Tasks that records wait for, as Label Studio takes them."""
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from darkroom.annotation.rounds.journal_file import RecordTask, TaskRequest
 from darkroom.annotation.rounds.planted_errors import ERRORS, plant
 from darkroom.annotation.rounds.submissions import ROUNDS, Record, RecordFields, RecordState
 from darkroom.annotation.rounds.task_exchange import PendingTask
-from darkroom.pipelines.records import PoolImage
+from darkroom.pipelines.records import AnnotationEvent, PoolImage
 from darkroom.pipelines.records.geometry import Box
 
 N_RESERVED = 2
@@ -55,6 +55,8 @@ def pending_tasks(
                 terms = terms._replace(pre_annotation=use) if request.round == "annotate" else terms
                 drafted = None if use == "withheld" else drafted
             task = record_task(record.item, state, round=request.round, terms=terms, pre_annotation=drafted)
+            if asked.base_annotation:  # the server deletes a task that was not begun when its base is corrected
+                task["data"]["base"] = [*asked.frozen]
             yield PendingTask(asked._replace(overlap=asked.n_wanted + len(state.excluded)), task, terms)
 
 
@@ -79,8 +81,7 @@ def _next_requests(
         if planted is not None:
             experts = {verdict.person_id for verdict in state.verdicts}
             judges = [person for person in (*state.judges, *_checkers(tasks)) if person not in experts]
-            altered = replace(state, fields=planted.fields, judges=judges)
-            yield request._replace(planted_error=planted.kind), altered
+            yield request._replace(planted_error=planted.kind), replace(state, fields=planted.fields, judges=judges)
 
 
 def _checkers(tasks: Iterable[RecordTask]) -> list[int]:
@@ -104,12 +105,12 @@ def record_task(
     if state.fields is None and pre_annotation is not None:
         data["rules"] += f"\n\n{PRE_ANNOTATED}"
     if round == "rework":
-        data["reasons"] = reasons_shown(state)
+        data["reasons"] = reasons_shown(state) + conversation_shown(state)
     if round == "cross_check":
         data["gate"]["blind_first"] = True  # the server shows the record to whoever has given an own answer
     if round in ("cross_check", "accept") and state.fields is not None:
         data["question_shown"] = f"**Question:** {plain(state.fields.question)}"
-        data["record_shown"] = record_shown(state.fields)
+        data["record_shown"] = record_shown(state.fields) + conversation_shown(state)
     task: dict[str, Any] = {"data": data}
     if round != "annotate" and state.fields is not None:
         task["predictions"] = [{"model_version": PREFILLED, "result": results(state.fields, item)}]
@@ -149,11 +150,27 @@ def record_shown(fields: RecordFields) -> str:
     return f"**Answer:** {plain(fields.answer)}\n\n**Category:** {category}{count}"
 
 
+def conversation_shown(state: RecordState) -> str:
+    """The rejection before the last rewriting, and the author's reply, without names; empty without any."""
+    history = state.history
+    place = max((n for n, event in enumerate(history) if event.round == "rework"), default=0)
+    if not place:
+        return ""
+    reply = history[place].comment
+    answer = f"\n\n**The author's reply:** “{plain(reply)}”" if reply else ""
+    return f"\n\n**Rejected before:**\n\n{_objections(history[:place])}{answer}"
+
+
 def reasons_shown(state: RecordState) -> str:
-    """The reasons and comment of the last rejection, without names."""
-    titles, last = {reason.name: reason.title for reason in REASONS}, state.history[-1]
+    against = _objections(state.history)
+    return f"**This record was rejected:**\n\n{against}\n\nCorrect it, or ask something better about the image."
+
+
+def _objections(history: Sequence[AnnotationEvent]) -> str:
+    """The reasons and comments of the last round's rejection, without names."""
+    titles, last = {reason.name: reason.title for reason in REASONS}, history[-1]
     here = (last.round, last.attempt)
-    against = [e for e in state.history if (e.round, e.attempt) == here and e.verdict in ("fix", "reject")]
+    against = [e for e in history if (e.round, e.attempt) == here and e.verdict in ("fix", "reject")]
     texts: list[str] = []
     for event in against or [last]:
         texts += [plain(titles.get(reason, reason)) for reason in event.reasons]
@@ -162,8 +179,7 @@ def reasons_shown(state: RecordState) -> str:
             for c in event.changes
         ]
         texts += [f"“{plain(event.comment)}”"] if event.comment else []
-    lines = "\n".join(f"- {line}" for line in dict.fromkeys(texts))
-    return f"**This record was rejected:**\n\n{lines}\n\nCorrect it, or ask something better about the image."
+    return "\n".join(f"- {line}" for line in dict.fromkeys(texts))
 
 
 def plain(text: str) -> str:

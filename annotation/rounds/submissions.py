@@ -171,11 +171,7 @@ def worked_seconds(raw: Mapping[str, Any]) -> float | None:
 
 def frozen_bases(tasks: Iterable[RecordTask]) -> dict[int, str]:
     """The versions that later rounds build on, by annotation."""
-    frozen: dict[int, str] = {}
-    for task in tasks:
-        frozen[task.request.base_annotation] = task.request.base_version
-        frozen.update(json.loads(task.request.bases or "[]"))
-    return frozen
+    return {annotation: version for task in tasks for annotation, version in task.request.frozen.items()}
 
 
 def used_version(

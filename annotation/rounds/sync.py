@@ -47,11 +47,13 @@ class Sync:
             exchange = TaskExchange(self.journal, self.server, self.campaign)
             for round in ROUNDS:
                 exchange.pull(round, reset_form=reset_forms, recreate=recreate)
-                self._report_lost_tasks(round)
             if reset_forms or recreate:
                 exchange.restore_queues(reset_form=reset_forms, recreate=recreate)
             exchange.open_checks(self.campaign.annotators_check)
             exchange.pull_accounts()
+            exchange.withdraw_outdated()
+            for round in ROUNDS:
+                self._report_lost_tasks(round)
             self._put_terms_in_force(exchange)
             return self._hand_out(pool, exchange)
 

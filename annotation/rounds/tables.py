@@ -25,10 +25,8 @@ from darkroom.pipelines.storage.stage_runs import Outcome, StageReport, run_stag
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 
-ANNOTATIONS = TableKey(("annotations",), "all")
-CROSS_CHECKS = TableKey(("cross_checks",), "all")
-ACCEPTED = TableKey(("accepted_annotations",), "all")
-REFUSED = TableKey(("refused_submissions",), "all")
+ANNOTATIONS, CROSS_CHECKS = TableKey(("annotations",), "all"), TableKey(("cross_checks",), "all")
+ACCEPTED, REFUSED = TableKey(("accepted_annotations",), "all"), TableKey(("refused_submissions",), "all")
 ORDER = (ANNOTATIONS, CROSS_CHECKS, ACCEPTED)
 RECORDED = "recorded"
 """The partition of imported recordings, separate from a campaign in the same workspace."""
@@ -119,8 +117,7 @@ class RecordTable(Stage[PoolImage, Record, Annotated]):
     @property
     def reads(self) -> Sequence[str]:
         pre_annotations = self.stages.key(PRE_ANNOTATIONS)
-        has_some = self.stages.workspace.tables.exists(pre_annotations)
-        return (*(pre_annotations.asset if has_some else ()), *POOL.asset)
+        return (*(pre_annotations.asset if self.stages.workspace.tables.exists(pre_annotations) else ()), *POOL.asset)
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -155,8 +152,7 @@ class RecordTable(Stage[PoolImage, Record, Annotated]):
 
 def has_reached(state: RecordState, key: TableKey) -> bool:
     """Check that the record passed the table's stage; a rejected one counts up to its last round."""
-    passed = len(ORDER) if state.stage == "accepted" else PASSED[state.round]
-    return passed > ORDER.index(key)
+    return (len(ORDER) if state.stage == "accepted" else PASSED[state.round]) > ORDER.index(key)
 
 
 def annotated(record: Record, *, pre_annotated: bool) -> Annotated:

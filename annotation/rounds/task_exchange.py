@@ -64,6 +64,11 @@ class TaskExchange:
         roles = [role for role in ROUND_FORMS["cross_check"].roles if annotators_check or role == "checker"]
         self.server.open_to(self._project("cross_check").project_id, self.campaign.name, "cross_check", roles)
 
+    def withdraw_outdated(self) -> None:
+        """Take back tasks whose base was corrected before they were begun: they are requested anew."""
+        if outdated := self.journal.outdated():
+            self.journal.withdraw(self.server.withdraw(outdated))
+
     def freeze_old_terms(self, round: str, today: Terms) -> None:
         """Freeze the terms of tasks that a version before terms handed out: the server has their limit."""
         missing, project = self.journal.without_terms(round), self.journal.project(round)

@@ -72,6 +72,8 @@ class MemoryStudio(OpenStudio):
     projects: dict[int, tuple[str, int]] = field(default_factory=dict)
     tasks: dict[int, Task] = field(default_factory=dict)
     n_made: int = 0
+    opened: set[int] = field(default_factory=set)
+    """Tasks that the label stream has given to somebody."""
 
     def people(self) -> list[Person]:
         return self.accounts
@@ -120,6 +122,13 @@ class MemoryStudio(OpenStudio):
     def set_overlaps(self, overlaps: Mapping[int, int]) -> None:
         for number, overlap in overlaps.items():
             self.tasks[number].overlap = overlap
+
+    def withdraw(self, task_ids: Sequence[int]) -> list[int]:
+        answered = {n for n, task in self.tasks.items() if any(raw["result"] for raw in task.annotations)}
+        gone = [n for n in task_ids if n not in answered | self.opened]
+        for n in gone:
+            self.tasks.pop(n, None)
+        return gone
 
     def delete_task(self, task_id: int) -> None:
         del self.tasks[task_id]

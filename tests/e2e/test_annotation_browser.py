@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,84 +13,32 @@ import pytest
 from PIL import Image
 
 from darkroom.annotation._plugin.darkroom_studio.content import to_corners
-from darkroom.annotation.label_studio.client import LabelStudioClient
-from darkroom.annotation.label_studio.server import connect, find_task_url, server_of
-from darkroom.annotation.rounds.campaign import Campaign
-from darkroom.annotation.rounds.image_pool import materialize_pool
-from darkroom.annotation.rounds.journal import Journal
-from darkroom.annotation.rounds.submissions import Record
-from darkroom.annotation.rounds.sync import Sync
-from darkroom.annotation.rounds.tables import AnnotationStages
+from darkroom.annotation.label_studio.server import server_of
 from darkroom.pipelines.records import PoolImage
 from darkroom.pipelines.records.geometry import Box
-from darkroom.pipelines.sources import SourceRow
-from darkroom.pipelines.storage.workspace import Workspace
 from tests.e2e.annotators import SMALL, boxes, choice, http_client, settled, text
-from tests.e2e.labelling import REGIONS, SHOWN, Labelling, field, pool_of, write_campaign
+from tests.e2e.campaigning import (
+    AUTHOR,
+    AUTHORS_NAME,
+    CHECKER,
+    EXPERT,
+    FOURTH,
+    PASSWORD,
+    THIRD,
+    Campaigning,
+    campaigning,
+)
+from tests.e2e.labelling import REGIONS, SHOWN, Labelling, field, pool_of
 from tests.e2e.visitor import PATIENCE_SECONDS, visitor
-from tests.own_studio import running
-from tests.ports import free_port
 
 SIZE = (1400, 900)
-AUTHOR, CHECKER, THIRD, EXPERT = "ann@example.com", "bob@example.com", "cy@example.com", "eve@example.com"
-FOURTH = "dee@example.com"
-AUTHORS_NAME = "Annabel Quill"
-PASSWORD = "a secret of theirs 1"
 KEPT = "Object.keys(localStorage).filter(key => key.startsWith('darkroom:work:'))"
 QUESTION, ANSWER = "What does the *small* sign [on the wall] say?", "No. 7_a <b>"
 
 
-@dataclass(frozen=True)
-class Campaigning:
-    """A campaign under way: its server, its data, and what the images show."""
-
-    workspace: Workspace
-    studio: LabelStudioClient
-    rows: dict[str, SourceRow]
-
-    def sync(self) -> list[Record]:
-        """One sync; gives where every record stands."""
-        campaign = Campaign.load(self.workspace.annotation)
-        with Journal(self.workspace.annotation) as journal:
-            Sync(journal, self.studio, campaign, say=lambda text: None).run(list(pool_of(self.workspace).values()))
-            return AnnotationStages(self.workspace, campaign, journal, find_task_url(self.workspace, {})).read().records
-
-    def project(self, round: str) -> int:
-        with Journal(self.workspace.annotation) as journal:
-            found = journal.project(round)
-        assert found is not None
-        return found[0]
-
-    def item(self, page: Labelling) -> PoolImage:
-        """The image that a page shows."""
-        return pool_of(self.workspace)[page.data["image"].rpartition("/")[2]]
-
-    def target(self, item: PoolImage) -> Box:
-        """The small thing that the image's own question is about."""
-        box = self.rows[item.source_row].truth.boxes[0]
-        return Box(box.x1, box.y1, box.x2, box.y2)
-
-    def image(self, item: PoolImage) -> Image.Image:
-        return self.workspace.images.open(item.image).convert("RGB")
-
-
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Campaigning]:
-    home = tmp_path_factory.mktemp("annotation") / "home"
-    data = Path(os.environ.get("DARKROOM_HOME") or root / "data").absolute()
-    environments = os.environ.get("DARKROOM_ENVIRONMENTS") or str(data / "environments")
-    rows = write_campaign(home, (1, 2, 5, 11))
-    with (
-        Workspace.from_environment({"DARKROOM_HOME": str(home), "DARKROOM_ENVIRONMENTS": environments}) as workspace,
-        running(server_of(workspace), port=free_port()),
-        connect(workspace, {}) as studio,
-    ):
-        studio.add_person(AUTHOR, role="annotator", password=PASSWORD, name=AUTHORS_NAME)
-        for email, role in ((CHECKER, "annotator"), (THIRD, "annotator"), (FOURTH, "annotator"), (EXPERT, "expert")):
-            studio.add_person(email, role=role, password=PASSWORD)
-        materialize_pool(workspace, Campaign.load(workspace.annotation), workspace.annotation)
-        made = Campaigning(workspace, studio, rows)
-        made.sync()
+    with campaigning(tmp_path_factory.mktemp("annotation") / "home", root, (1, 2, 5, 11)) as made:
         yield made
 
 

@@ -72,6 +72,7 @@ class Visitor:
         self._responses: dict[str, tuple[str, int]] = {}
         self._answers: list[Answer] = []
         self.n_clicks = 0
+        self.n_bytes = 0
         self.context = ""
 
     def call(self, method: str, **params: Any) -> Any:
@@ -170,6 +171,25 @@ class Visitor:
             self._mouse("mouseMoved", point, 1)
         self._mouse("mouseReleased", points[-1], 0)
 
+    def resize(self, size: tuple[int, int], *, is_tablet: bool = False) -> None:
+        """Makes the window a laptop's, or a tablet's that is worked with fingers."""
+        width, height = size
+        about = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": is_tablet}
+        self.call("Emulation.setDeviceMetricsOverride", **about)
+        self.call("Emulation.setTouchEmulationEnabled", enabled=is_tablet, maxTouchPoints=5 if is_tablet else 1)
+
+    def touch(self, *fingers: Sequence[Point]) -> None:
+        """Puts fingers down at the first of their points, and lets them go at the last."""
+        steps = list(zip(*fingers, strict=True))
+        for place, points in enumerate(steps):
+            touches = [{"x": at.x, "y": at.y, "id": number} for number, at in enumerate(points)]
+            self.call("Input.dispatchTouchEvent", type="touchMove" if place else "touchStart", touchPoints=touches)
+        self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+
+    def tap(self, element: str) -> None:
+        """Puts a finger on an element."""
+        self.touch([self.find(element)])
+
     def type(self, element: str, text: str) -> None:
         """Clicks into a field, empties it, and enters a text."""
         self.click(element)
@@ -204,6 +224,11 @@ class Visitor:
         """Takes the line away from this tab, or gives it back."""
         unlimited = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
         self.call("Network.emulateNetworkConditions", offline=is_cut, **unlimited)
+
+    def slow_down(self) -> None:
+        """Gives this tab the line of a telephone of the third generation."""
+        line = {"latency": 300, "downloadThroughput": 200_000, "uploadThroughput": 90_000}
+        self.call("Network.emulateNetworkConditions", offline=False, **line)
 
     def lose_answers(self, part: str) -> None:
         """From now on a proxy answers 502 in place of the server at addresses with this part; empty: no more."""
@@ -241,6 +266,7 @@ class Visitor:
             self._responses[about["requestId"]] = (response["url"], response["status"])
         elif event.get("method") == "Network.loadingFinished" and about["requestId"] in self._responses:
             self._finished.append(about["requestId"])
+            self.n_bytes += about["encodedDataLength"]
 
     def _mouse(self, kind: str, at: Point, buttons: int) -> None:
         pressed = {"button": "none"} if kind == "mouseMoved" and not buttons else {"button": "left", "clickCount": 1}

@@ -9,6 +9,7 @@ other trainers read a checkpoint with the stock class all the same, which wants 
 import importlib.util
 import json
 import shutil
+from logging import ERROR
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -104,7 +105,7 @@ def check_weights(folder: Path) -> None:
     from transformers.utils import logging
 
     level = logging.get_verbosity()
-    logging.set_verbosity(logging.ERROR)  # its report has many lines
+    logging.set_verbosity(ERROR)  # its report has many lines
     try:
         options: dict[str, Any] = {"device_map": "meta", "ignore_mismatched_sizes": True, "output_loading_info": True}
         loaded: Any = AutoModelForImageTextToText.from_pretrained(folder, **options)

@@ -158,8 +158,7 @@ def wait_after(n_failures: int, elapsed: float) -> int:
     """The rest of the wait after so many wrong passwords, the last of them ``elapsed`` seconds ago."""
     if n_failures < FREE_FAILURES:
         return 0
-    whole = min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(n_failures - FREE_FAILURES, 10))
-    return max(0, round(whole - max(0.0, elapsed)))
+    return max(0, round(min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(n_failures - FREE_FAILURES, 10)) - max(0.0, elapsed)))
 
 
 def _signer(entry: Any, key: str) -> Any:

@@ -2,6 +2,7 @@
 
 locks     GET or POST ?project=N: tasks with locks that a kill after a submission, or a closed account, has left
 tasks     GET ?project=N&after=TASK: number, data and counts; ``next`` is the page after this one, null for the last
+withdrawn POST {"tasks": [...]}: deletes those that were not begun, and answers with the ones that are gone
 changes   GET ?project=N&after=TASK&since=TIME&annotation=N&minimum=N: tasks with more annotations than ``minimum``, or
           skips, that were changed after ``since`` or have an annotation after number ``annotation``; without ``since``,
           all of them
@@ -21,6 +22,7 @@ from functools import wraps
 from typing import Any
 
 from darkroom_studio.access import FORBIDDEN, ROLES, UNKNOWN, role_of
+from darkroom_studio.corrections import withdraw
 from darkroom_studio.identity import user_of
 from darkroom_studio.validation import read_blocked
 from django.contrib.auth.models import Group
@@ -90,6 +92,14 @@ def locks(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         unheld.delete()
     return JsonResponse({"tasks": numbers})
+
+
+@staff_only
+def withdrawn(request: HttpRequest) -> HttpResponse:
+    """Delete those of the tasks that were not begun; answer with the ones that are gone."""
+    numbers = json.loads(request.body or b"{}").get("tasks", [])
+    with transaction.atomic():
+        return JsonResponse({"tasks": [number for number in numbers if withdraw([number])]})
 
 
 PAGE = 200

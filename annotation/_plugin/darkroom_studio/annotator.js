@@ -33,24 +33,29 @@
   // each with what a form must hold for it
   var KEYS = [
     ["T", "⟦draw a box⟧", "<RectangleLabels"], ["1\u20139", "⟦choose⟧", "<Choice "], ["Ctrl + Enter", "⟦submit⟧", "<View"],
-    ["Ctrl + wheel", "⟦zoom⟧", "<Image"], ["H", "⟦move the image⟧", "<Image"], ["V", "⟦select⟧", "<RectangleLabels"]
+    ["Ctrl + wheel", "⟦zoom⟧", "<Image"], ["H", "⟦move the image⟧", "<Image"], ["V", "⟦select⟧", "<RectangleLabels"],
+    ["\u2039", "⟦correct what you submitted⟧", "<View", function () { return window.Htx.canGoPrevTask; }]
   ];
   function showKeys(form) {
     keys.textContent = "";
     KEYS.forEach(function (key) {
-      if (!form.includes(key[2])) return;
+      if (!form.includes(key[2]) || key[3] && !key[3]()) return;
       var name = document.createElement("kbd");
       name.textContent = key[0];
       keys.append(name, " " + key[1]);
     });
   }
-  var shown = null;
+  var shown = null, corrected = location.hash.match(/^#correct=(\d+),(\d+)$/);
   setInterval(function () {
     var selected = window.Htx && window.Htx.annotationStore && window.Htx.annotationStore.selected;
     var match = location.pathname.match(/^\/projects\/(\d+)\//), side = document.querySelector(".dr-side");
     var task = selected && side && match ? window.Htx.task && window.Htx.task.id : null;
     line.style.display = keys.style.display = task ? "block" : "none";
     done.style.display = !task && /No More Tasks/i.test(document.body.innerText) ? "block" : "none";
+    if (corrected && (task || window.Htx && window.Htx.noTask)) {  // once the stream has a task or none
+      window.dataManager.lsf.loadTask(Number(corrected[1]), Number(corrected[2]), true);
+      corrected = null;
+    }
     if (!task) { shown = null; return; }
     if (task === shown) return;
     shown = task;

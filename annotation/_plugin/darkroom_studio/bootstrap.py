@@ -1,8 +1,7 @@
 """Start of the server: migrates the database, if it must be, and creates the admin account. Idempotent.
 
-gunicorn calls ``application`` in its first process. ``python -m darkroom_studio.bootstrap --migrate-only`` makes the
-template of a database, ``--routes FILE`` lists the routes that the access table has to name. Each step is a line of the
-log, which ``darkroom annotate up`` shows.
+gunicorn calls ``application`` in its first process. ``python -m darkroom_studio.bootstrap`` makes the template of a
+database. Each step is a line of the log, which ``darkroom annotate up`` shows.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import lzma
 import os
 import sys
-from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -122,25 +120,5 @@ def _admin() -> None:
     Token.objects.create(user=user, key=os.environ["STUDIO_ADMIN_TOKEN"])
 
 
-def _routes(resolver: Any) -> Iterator[str]:
-    """Every route of Label Studio and the plug-in, joined as ``URLResolver.resolve`` does."""
-    for pattern in resolver.url_patterns:
-        if hasattr(pattern, "url_patterns"):
-            yield from (resolver._join_route(str(pattern.pattern), route) for route in _routes(pattern))
-        else:
-            yield str(pattern.pattern)
-
-
-def main(option: str = "--migrate-only", *arguments: str) -> None:
-    if option == "--migrate-only":
-        prepare_database()
-        return
-    from django.urls import get_resolver
-
-    django.setup()
-    routes = sorted({route.removeprefix("^") for route in _routes(get_resolver())})
-    Path(arguments[0]).write_text("\n".join(routes) + "\n")  # Label Studio prints lines of its own
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    prepare_database()

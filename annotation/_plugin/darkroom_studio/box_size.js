@@ -1,26 +1,25 @@
-// A line beside the buttons with the size of the largest box while it is drawn.
+// A line beside the buttons: the size of the largest box while it is drawn, and a button that deletes the selected one.
 (function () {
-  var line = document.createElement("div");
+  var line = document.createElement("div"), text = document.createElement("span"), key = document.createElement("button");
   line.id = "darkroom-share";
-  line.setAttribute("role", "status");
-  line.style.cssText = "position:fixed;left:330px;bottom:10px;z-index:999;padding:6px 12px;border-radius:6px;" +
-    "font:600 13px sans-serif;color:#fff;display:none;pointer-events:none";
+  text.setAttribute("role", "status");
+  key.textContent = "⟦delete the box⟧";
+  key.addEventListener("click", function () {
+    window.Htx.annotationStore.selected.selectedRegions.slice().forEach(function (region) { region.deleteRegion(); });
+  });
+  line.append(text, key);
   document.body.appendChild(line);
   setInterval(function () {
-    var selected = window.Htx && window.Htx.annotationStore && window.Htx.annotationStore.selected;
-    var store = selected && window.Htx.task && window.Htx.task.dataObj;
-    var rules = store && store.gate;
-    if (!rules || !rules.max_share) { line.style.display = "none"; return; }
-    var shares = selected.regionStore.regions
-      .filter(function (region) { return region.type === "rectangleregion"; })
-      .map(function (region) { return region.width * region.height / 1e4; });
-    var largest = Math.max.apply(null, shares.concat(0));
-    var rotated = selected.regionStore.regions.some(function (region) { return region.rotation; });
-    var bad = !shares.length || largest > rules.max_share || rotated;
-    line.textContent = !shares.length ? "⟦no box yet⟧"
+    var selected = window.Htx?.annotationStore?.selected, rules = selected && window.Htx.task?.dataObj?.gate;
+    line.style.display = rules?.max_share ? "block" : "none";
+    if (!rules?.max_share) return;
+    var boxes = selected.regionStore.regions.filter(function (region) { return region.type === "rectangleregion"; });
+    var largest = Math.max(0, ...boxes.map(function (region) { return region.width * region.height / 1e4; }));
+    var rotated = boxes.some(function (region) { return region.rotation; });
+    text.textContent = !boxes.length ? "⟦no box yet⟧"
       : rotated ? "⟦a box is rotated: boxes must be upright⟧"
       : "⟦largest box {} % of the image, limit {} %⟧".replace("{}", (100 * largest).toFixed(2)).replace("{}", +(100 * rules.max_share).toFixed(2));
-    line.style.background = bad ? "#b71c1c" : "#1b5e20";
-    line.style.display = "block";
+    line.classList.toggle("dr-bad", !boxes.length || largest > rules.max_share || rotated);
+    key.hidden = selected.readonly || !selected.selectedRegions.length;
   }, 400);
 })();

@@ -179,8 +179,7 @@ def _read_box(number: int, entry: Mapping[str, Any], rules: Mapping[str, Any], c
         turned = _shown(entry["image_rotation"])
         content.add("Box {} was drawn on the image turned by {} degrees.", number, turned, reason="foreign_frame")
     try:
-        box = to_corners(value, width or _UNKNOWN_SIDE, height or _UNKNOWN_SIDE)
-        share = share_of(value)
+        box, share = to_corners(value, width or _UNKNOWN_SIDE, height or _UNKNOWN_SIDE), share_of(value)
     except ValueError as error:
         content.add("Box {} {}.", number, Phrase(error))
         return
@@ -282,8 +281,7 @@ def _whole(first: float, last: float, side: int) -> tuple[int, int]:
     """Percent to whole pixels inside the image; at least one pixel where the rectangle touches it."""
     slack = _SLACK * side
     start = math.floor(first / 100 * side + slack)
-    end = max(start + 1, math.ceil(last / 100 * side - slack))
-    return max(0, start), min(side, end)
+    return max(0, start), min(side, max(start + 1, math.ceil(last / 100 * side - slack)))
 
 
 def _percent(value: Mapping[str, Any], name: str) -> float:

@@ -10,17 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from darkroom_studio.access import (
-    FORBIDDEN,
-    UNKNOWN,
-    AccessRule,
-    AccessTable,
-    is_open,
-    open_roles,
-    refusal,
-    role_of,
-    round_of,
-)
+from darkroom_studio import access
 from darkroom_studio.identity import has_worked, is_own, user_of
 from darkroom_studio.languages import language_of, marked, project_in
 from darkroom_studio.own_tables import task_for, work_on
@@ -30,7 +20,7 @@ from projects.models import Project
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 CLOSED_PAGE = Path(__file__).with_name("closed.html").read_text(encoding="utf-8")
-TABLE = AccessTable.load()
+TABLE = access.AccessTable.load()
 LABEL_STREAM = "projects/<int:pk>/data/"
 
 
@@ -42,11 +32,10 @@ class AccessMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        rule: AccessRule | None = getattr(request, "darkroom_rule", None)
+        rule: access.AccessRule | None = getattr(request, "darkroom_rule", None)
         if rule is None or not rule.answer or response.status_code >= 300:
             return response
-        language = language_of(request)
-        return _shaped(response, rule, user_of(request), language)
+        return _shaped(response, rule, user_of(request), language_of(request))
 
     def process_view(
         self, request: HttpRequest, view: Callable[..., HttpResponse], arguments: Any, numbers: dict[str, Any]
@@ -60,7 +49,7 @@ class AccessMiddleware:
         if user is None:
             return None if rule is not None and rule.public else _log_in_first(request)
         if rule is None:
-            return _refused(FORBIDDEN)
+            return _refused(access.FORBIDDEN)
         request.darkroom_rule = rule
         return _refuse(request, rule, user, numbers)
 
@@ -69,7 +58,7 @@ def route_of(request: HttpRequest) -> str:
     return str(request.resolver_match.route).removeprefix("^")
 
 
-def _refuse(request: HttpRequest, rule: AccessRule, user: Any, numbers: dict[str, Any]) -> HttpResponse | None:
+def _refuse(request: HttpRequest, rule: access.AccessRule, user: Any, numbers: dict[str, Any]) -> HttpResponse | None:
     if rule.public:
         return None
     if rule.own.get("pk") == "project" and not request.path.startswith("/api/"):
@@ -80,7 +69,7 @@ def _refuse(request: HttpRequest, rule: AccessRule, user: Any, numbers: dict[str
         body = _body(request, rule)
     except ValueError:
         return _refused("The body of this request must be JSON in UTF-8.", status=400)
-    reason = refusal(rule, dict(request.GET.lists()), body)
+    reason = access.refusal(rule, dict(request.GET.lists()), body)
     if reason:
         return _refused(reason)
     for name, kind in rule.own.items():
@@ -100,7 +89,7 @@ def _refuse(request: HttpRequest, rule: AccessRule, user: Any, numbers: dict[str
     return None
 
 
-def _body(request: HttpRequest, rule: AccessRule) -> Any:
+def _body(request: HttpRequest, rule: access.AccessRule) -> Any:
     """The parsed body; None without one. Raises ``ValueError`` for forms, which could carry keys unseen."""
     if not request.body:
         return None
@@ -109,23 +98,24 @@ def _body(request: HttpRequest, rule: AccessRule) -> Any:
     return read_body(request.body, request.encoding)
 
 
-def _closed_page(request: HttpRequest, rule: AccessRule, user: Any, number: int) -> HttpResponse | None:
+def _closed_page(request: HttpRequest, rule: access.AccessRule, user: Any, number: int) -> HttpResponse | None:
     """The page of a project that is closed to the user; the way to the label stream for every other page of it."""
     project = Project.objects.filter(id=number).only("description").first()
-    if project is not None and not is_open(project, user):
-        roles = " or ".join(open_roles(project)) or "admin"
+    if project is not None and not access.is_open(project, user):
+        roles = " or ".join(access.open_roles(project)) or "admin"
         page = marked(CLOSED_PAGE, language_of(request))
-        return HttpResponse(page.format(roles=roles, role=role_of(user) or "none"), status=403)
-    if rule.route != LABEL_STREAM or refusal(rule, dict(request.GET.lists()), None) or "labeling" not in request.GET:
+        return HttpResponse(page.format(roles=roles, role=access.role_of(user) or "none"), status=403)
+    is_stream = rule.route == LABEL_STREAM and "labeling" in request.GET
+    if not is_stream or access.refusal(rule, dict(request.GET.lists()), None):
         return HttpResponseRedirect(f"/projects/{number}/data?labeling=1")
     return None
 
 
-def _shaped(response: HttpResponse, rule: AccessRule, user: Any, language: str) -> HttpResponse:
+def _shaped(response: HttpResponse, rule: access.AccessRule, user: Any, language: str) -> HttpResponse:
     is_json = not response.streaming and response.get("Content-Type", "").startswith("application/json")
     if not is_json:
         logging.getLogger(__name__).error("%s answered without JSON; withheld", rule.route)
-        return _refused(FORBIDDEN)
+        return _refused(access.FORBIDDEN)
     if response.content:
         content = json.loads(response.content)
         if rule.answer == "projects":
@@ -139,8 +129,7 @@ def _shaped(response: HttpResponse, rule: AccessRule, user: Any, language: str) 
             work_on(content["id"], user)
         elif rule.answer == "draft":
             work_on(content["task"], user)
-        shaped = TABLE.shaped(content, rule.answer, person_id=user.id, email=user.email)
-        response.content = json.dumps(shaped).encode()
+        response.content = json.dumps(TABLE.shaped(content, rule.answer, person_id=user.id, email=user.email)).encode()
         response.headers.pop("Content-Length", None)
     return response
 
@@ -149,20 +138,20 @@ def _open_projects(content: dict[str, Any], user: Any, language: str) -> dict[st
     """The API's list of projects, without those that are closed to the user."""
     listed = content["results"]
     projects = Project.objects.in_bulk([row["id"] for row in listed])
-    opened = [(row, projects[row["id"]]) for row in listed if is_open(projects[row["id"]], user)]
+    opened = [(row, projects[row["id"]]) for row in listed if access.is_open(projects[row["id"]], user)]
     rows = [_shown_project(row, project, language) for row, project in opened]
     return {**content, "results": rows, "count": content["count"] - len(listed) + len(rows)}
 
 
 def _shown_project(content: dict[str, Any], project: Any, language: str) -> dict[str, Any]:
     """A project in the person's language; another team's as it is: what its choices show is what they store."""
-    return project_in(content, language) if round_of(project) else content
+    return project_in(content, language) if access.round_of(project) else content
 
 
 def _log_in_first(request: HttpRequest) -> HttpResponse:
     if request.method == "GET" and "text/html" in request.headers.get("Accept", ""):
         return HttpResponseRedirect(f"/user/login/?next={quote(request.get_full_path())}")
-    return JsonResponse({"status_code": 401, "detail": UNKNOWN}, status=401)
+    return JsonResponse({"status_code": 401, "detail": access.UNKNOWN}, status=401)
 
 
 def _refused(reason: str, *, status: int = 403) -> JsonResponse:

@@ -39,23 +39,25 @@ def is_own(kind: Owned, number: Any, user: Any) -> bool:
 def _task(number: int, user: Any) -> bool:
     """Check that the label stream gave the task to the user. Not every task of an open project: whoever reads them one
     by one sees which image comes twice, and so which of its checks has a planted error."""
-    begun = (TaskLock.objects.filter(user=user), own_annotations(user), AnnotationDraft.objects.filter(user=user))
+    begun = (
+        TaskLock.objects.filter(user=user),
+        submitted(completed_by=user),
+        AnnotationDraft.objects.filter(user=user),
+    )
     if any(rows.filter(task_id=number).exists() for rows in begun):
         return True
     histories = LabelStreamHistory.objects.filter(user=user, project__tasks=number)
     return any(entry["taskId"] == number for history in histories for entry in history.data or ())
 
 
-def own_annotations(user: Any) -> Any:
-    """Annotations that the user submitted, without the empty ones that an import reserved to keep a task from them."""
-    return Annotation.objects.filter(completed_by=user).exclude(
-        result_count=0, lead_time__isnull=True, was_cancelled=False
-    )
+def submitted(**whose: Any) -> Any:
+    """Submitted annotations, without the empty ones that an import reserved to keep a task from a person."""
+    return Annotation.objects.filter(**whose).exclude(result_count=0, lead_time__isnull=True, was_cancelled=False)
 
 
 def has_worked(project_id: int, user: Any) -> bool:
     drafts = AnnotationDraft.objects.filter(task__project_id=project_id, user=user)
-    return bool(own_annotations(user).filter(project_id=project_id).exists() or drafts.exists())
+    return bool(submitted(completed_by=user, project_id=project_id).exists() or drafts.exists())
 
 
 def _project(number: int, user: Any) -> bool:
@@ -65,7 +67,7 @@ def _project(number: int, user: Any) -> bool:
 
 _CHECKS: Mapping[Owned, Callable[[int, Any], bool]] = {
     "account": lambda number, user: bool(number == user.id),
-    "annotation": lambda number, user: bool(own_annotations(user).filter(id=number).exists()),
+    "annotation": lambda number, user: bool(submitted(completed_by=user, id=number).exists()),
     "draft": lambda number, user: bool(AnnotationDraft.objects.filter(id=number, user=user).exists()),
     "project": _project,
     "task": _task,

@@ -9,21 +9,38 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from darkroom_studio.corrections import correct
 from darkroom_studio.fence import route_of
 from darkroom_studio.identity import user_of
 from darkroom_studio.languages import language_of, marked, translated
 from darkroom_studio.own_tables import login_wait, note_login, settled_answer, work_on
 from darkroom_studio.validation import find_submission_errors, log_blocked, read_body
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.middleware.gzip import GZipMiddleware
 from django.template import Context, Engine
 from tasks.models import Annotation, Task
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
-SUBMIT = "api/tasks/<int:pk>/annotations/"
-EDIT = "api/annotations/<int:pk>/"
+SUBMIT, EDIT = "api/tasks/<int:pk>/annotations/", "api/annotations/<int:pk>/"
 LOGIN = "user/login/"
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 """Of pages that have no scripts."""
+
+
+KEPT = ("/react-app/", "/static/", "/label-studio-frontend/", "/dm/", "/darkroom/images/")
+
+
+class SlowLineMiddleware(GZipMiddleware):
+    """Compress answers, and let browsers keep files and images: Label Studio renews a cookie with each of them and says
+    that they vary with it, so that all were sent anew with every page."""
+
+    def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+        if request.path.startswith(KEPT):
+            response.cookies.clear()
+            del response["Vary"]
+            response.setdefault("Cache-Control", "no-cache")  # asked for, and sent only if it has changed
+        is_image = response.get("Content-Type", "").startswith("image/")
+        return response if is_image else super().process_response(request, response)
 
 
 class SubmissionMiddleware:
@@ -57,10 +74,15 @@ class SubmissionMiddleware:
         errors = find_submission_errors(
             body, rules, method=request.method, query=request.GET, stored=stored, settled=settled, language=language
         )
-        if not errors:
+        if errors:
+            log_blocked(user.email, task.id, errors)
+        else:
             request._body = json.dumps({**body, "lead_time": work_on(task.id, user)}).encode()
-            return None
-        log_blocked(user.email, task.id, errors)
+            if route == SUBMIT:
+                return None
+            if saved := correct(task, numbers["pk"], lambda: view(request, *arguments, **numbers)):
+                return saved
+            errors = [translated("Somebody else has begun to work on it: it can no longer be corrected.", language)]
         # 403 + PAUSED is the one kind of error whose text Label Studio 1.23 shows to the annotator, in a window that
         # stays if there are validation errors; a 400 gives only "Annotation is not saved, please try again".
         answer = {
@@ -107,7 +129,7 @@ def finish_page(request: HttpRequest, response: HttpResponse) -> HttpResponse:
 
 def _inserts(user: Any, language: str) -> dict[bytes, str]:
     """Texts to insert into a page, by the tag that follows."""
-    styles, late = ["page.css"], ["form.js", "box_size.js", "blind_answer.js"]
+    styles, late = ["page.css"], ["form.js", "touch.js", "box_size.js", "blind_answer.js"]
     early = ["side_panels.js", "messages.js", "connection.js", "unsent_work.js"]
     if not user.is_staff:
         styles.append("annotator.css")

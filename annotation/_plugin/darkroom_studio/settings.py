@@ -17,6 +17,7 @@ from label_studio.core.settings.base import *  # noqa: E402, F403  # isort: skip
 from label_studio.core.settings.label_studio import *  # noqa: E402, F403  # isort: skip
 
 MIDDLEWARE = [
+    "darkroom_studio.middleware.SlowLineMiddleware",
     *globals()["MIDDLEWARE"],
     "darkroom_studio.fence.AccessMiddleware",
     "darkroom_studio.middleware.SubmissionMiddleware",

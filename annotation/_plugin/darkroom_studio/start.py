@@ -15,7 +15,8 @@ from core.views import main as studio_main
 from darkroom_studio.access import is_open, role_of, round_of
 from darkroom_studio.administration import counted
 from darkroom_studio.content import WRITING
-from darkroom_studio.identity import own_annotations
+from darkroom_studio.corrections import builds_on, is_begun
+from darkroom_studio.identity import submitted
 from darkroom_studio.languages import language_of, marked, title_in, translated
 from darkroom_studio.middleware import POLICY
 from django.db.models import Count, F, Q
@@ -50,18 +51,20 @@ def start(request: HttpRequest) -> HttpResponse:
         return studio
     language = language_of(request)
     rows = [row._replace(title=title_in(row.title, language)) for row in progress_of(user)]
+    own = submitted(completed_by=user, was_cancelled=False, project__in=[row.project_id for row in rows])
+    last = own.select_related("task").order_by("-id").first()
     values = {
         "language": language or "en",
         "email": user.email,
         "role": role_of(user),
         "rows": rows,
+        "last": last if last and not is_begun(builds_on(last.task, last.id)) else None,
         "next": min([row for row in rows if row.n_waiting], key=lambda row: FIRST.index(row.round), default=None),
         "summary": summary(rows, language),
         "n_sent_back": sum(row.n_sent_back for row in rows),
     }
     # no variable of the page is HTML
-    page = Engine(autoescape=True).from_string(marked(_TEMPLATE, language)).render(Context(values))
-    response = HttpResponse(page)
+    response = HttpResponse(Engine(autoescape=True).from_string(marked(_TEMPLATE, language)).render(Context(values)))
     response["Cache-Control"] = "no-store"
     response["Content-Security-Policy"] = POLICY
     return response
@@ -74,8 +77,7 @@ def progress(request: HttpRequest) -> HttpResponse:
         return JsonResponse({"detail": "Log in first."}, status=401)
     number = request.GET.get("project", "")
     rows = progress_of(user, project_id=int(number)) if number.isdecimal() else []
-    language = language_of(request)
-    return JsonResponse({"text": summary(rows, language) if rows else ""})
+    return JsonResponse({"text": summary(rows, language_of(request)) if rows else ""})
 
 
 class RoundProgress(NamedTuple):
@@ -107,7 +109,7 @@ def _progress(project: Any, user: Any, projects: Iterable[Any]) -> RoundProgress
     """``projects`` are the ones to look for the person's own records in."""
     waiting = _waiting(project, user)
     midnight = datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
-    today = own_annotations(user).filter(project=project, was_cancelled=False, created_at__gte=midnight)
+    today = submitted(completed_by=user, project=project, was_cancelled=False, created_at__gte=midnight)
     return RoundProgress(
         project_id=project.id,
         title=project.title,
@@ -147,6 +149,5 @@ def _sent_back(waiting: Any, user: Any, project: Any, projects: Iterable[Any]) -
         return 0
     campaign = campaign_of(project)
     written_in = [p.id for p in projects if round_of(p) in WRITING and campaign_of(p) == campaign]
-    own = own_annotations(user).filter(project__in=written_in, was_cancelled=False)
-    written = Task.objects.filter(annotations__in=own)
-    return len(images & set(written.values_list(KT("data__image"), flat=True)))
+    own = submitted(completed_by=user, project__in=written_in, was_cancelled=False)
+    return len(images & set(Task.objects.filter(annotations__in=own).values_list(KT("data__image"), flat=True)))

@@ -6,7 +6,7 @@ people        GET lists accounts; POST {"email", "role", "password", "name"} cre
               removed one come back (staff)
 people/remove, people/password  POST {"email"}, {"email", "password"} (staff)
 hits          GET ?after=N: submissions that validation blocked, and the number to continue from (staff)
-tasks, changes  the tasks of a project, and those with new work (staff; ``administration.py``)
+tasks, changes, withdrawn  the tasks of a project, those with new work, and their end (staff; ``administration.py``)
 locks         tasks with locks of people who do not work on them (staff)
 overlaps      POST {"overlaps": {"<task>": <annotations that complete it>}} (staff)
 images/<sha>  an image of the store (every account)
@@ -17,30 +17,22 @@ progress      GET ?project=N: the line above a task, ``{"text": "7 of 40 today, 
 from __future__ import annotations
 
 from core.urls import urlpatterns as studio_urlpatterns
-from darkroom_studio.administration import (
-    accounts,
-    blocked_submissions,
-    changes,
-    locks,
-    overlaps,
-    password,
-    remove,
-    tasks,
-)
+from darkroom_studio import administration as staff
 from darkroom_studio.images import image
 from darkroom_studio.own_tables import answer
 from darkroom_studio.start import home, progress, start
 from django.urls import path, re_path
 
 urlpatterns = [
-    path("darkroom/people", accounts),
-    path("darkroom/people/remove", remove),
-    path("darkroom/people/password", password),
-    path("darkroom/hits", blocked_submissions),
-    path("darkroom/tasks", tasks),
-    path("darkroom/changes", changes),
-    path("darkroom/overlaps", overlaps),
-    path("darkroom/locks", locks),
+    path("darkroom/people", staff.accounts),
+    path("darkroom/people/remove", staff.remove),
+    path("darkroom/people/password", staff.password),
+    path("darkroom/hits", staff.blocked_submissions),
+    path("darkroom/tasks", staff.tasks),
+    path("darkroom/withdrawn", staff.withdrawn),
+    path("darkroom/changes", staff.changes),
+    path("darkroom/overlaps", staff.overlaps),
+    path("darkroom/locks", staff.locks),
     path("darkroom/images/<str:sha256>", image),
     path("darkroom/tasks/<int:pk>/answer", answer),
     path("darkroom/progress", progress),

@@ -106,11 +106,12 @@ def is_blind_first(rules: Any) -> bool:
 
 
 def without_key(task: Mapping[str, Any]) -> dict[str, Any]:
-    """A task without the key by which a sync finds it: earlier versions computed it from what a task is for."""
+    """A task without the key by which a sync finds it, which earlier versions computed from what a task is for, and
+    without what it builds on."""
     data = task.get("data")
     if not isinstance(data, dict) or not isinstance(data.get("gate"), dict):
         return dict(task)  # another team's
-    return {**task, "data": {name: value for name, value in data.items() if name != "key"}}
+    return {**task, "data": {name: value for name, value in data.items() if name not in ("key", "base")}}
 
 
 def served_task(task: Mapping[str, Any], settled: str) -> dict[str, Any]:

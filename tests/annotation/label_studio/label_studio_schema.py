@@ -35,7 +35,7 @@ def main() -> None:
         with postgres_server("studio") as database:
             variables = {**server.variables(None), **database_variables(database.url), "STUDIO_SCHEMA": ""}
             python = server.environment.folder / "bin" / "python"
-            migrate = [str(python), "-m", "darkroom_studio.bootstrap", "--migrate-only"]
+            migrate = [str(python), "-m", "darkroom_studio.bootstrap"]
             subprocess.run(migrate, cwd=folder, env=variables, check=True)
             dump = ["pg_dump", "--no-owner", "--no-privileges", "--inserts", database.url]
             text = subprocess.run(dump, check=True, capture_output=True, text=True).stdout

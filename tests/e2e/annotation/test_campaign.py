@@ -220,7 +220,7 @@ def check_results(workspace: Workspace, studio: LabelStudioClient, numbers: dict
         assert all(check.caught for check in checks if check.error == "wrong_answer")
     refused = [one.reason for one in (error for state in kept for error in state.state.invalid)]
     assert room.tallies["late edits"] == 1
-    assert set(refused) == {"duplicate_submission", "late_edit"}
+    assert set(refused) == {"duplicate_submission"}
     tried_again = room.tallies["cut off"] + room.tallies["failures of the server"]
     n_refused = room.tallies["refused submissions"]
     assert 0 < n_refused <= len(hits) <= n_refused + tried_again, "what the fence refuses is no submission"
