@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from darkroom.assets.commands.choices import datasets
+from darkroom.assets.commands import datasets
 from darkroom.assets.commands.training import local_trajectories
 from darkroom.assets.terminal import progress_bar
 from darkroom.pipelines.command_line.console import CONSOLE, AsJson, open_workspace, print_json, print_line

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from darkroom.assets.commands.choices import datasets
+from darkroom.assets.commands import datasets
 from darkroom.assets.terminal import progress_bar
 from darkroom.pipelines.command_line.console import CONSOLE, AsJson, open_workspace, print_json, print_line
 from darkroom.pipelines.processes.process_sessions import url_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from click import Choice
 
-from darkroom.assets.commands.choices import datasets, layouts
+from darkroom.assets.commands import datasets, layouts
 from darkroom.pipelines.command_line.console import AsJson, open_workspace, print_json, print_line
 from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.publishing.dataset_reader import find_datasets

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from darkroom.assets.commands.choices import datasets
+from darkroom.assets.commands import datasets
 from darkroom.pipelines.command_line.console import open_workspace, print_line
 from darkroom.pipelines.models.serving import engines as vllm
 from darkroom.pipelines.models.serving.engines import Device

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from typing import Any
 
 from darkroom.pipelines.generation.engine import STAGES
@@ -74,10 +75,9 @@ def funnel_of(tables: Tables, family: str, partitions: Sequence[str]) -> Funnel:
     """Over those partitions whose trajectories are materialised."""
     keys = tables.existing(TableKey((family, STAGES[-1]), partition) for partition in partitions)
     there = [key.partition for key in keys]
-    steps = [FunnelStep("samples", sum(tables.n_rows(TableKey(SAMPLES, partition)) for partition in there), {})]
-    for stage in STAGES:
-        steps.append(funnel_step(stage, [tables.facts(TableKey((family, stage), partition)) for partition in there]))
-    return Funnel(tuple(steps))
+    first = FunnelStep("samples", sum(tables.n_rows(TableKey(SAMPLES, partition)) for partition in there), {})
+    facts = {stage: [tables.facts(TableKey((family, stage), partition)) for partition in there] for stage in STAGES}
+    return Funnel((first, *starmap(funnel_step, facts.items())))
 
 
 @dataclass(frozen=True, slots=True)

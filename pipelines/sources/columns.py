@@ -61,8 +61,7 @@ def _with_commas(text: str) -> str:
     for token in _TOKEN.finditer(text):
         if token[0] in ("'", '"'):  # never closed
             return text
-        begins = token[0][0] not in ")]},:"
-        if follows and begins and token.start() > end:
+        if follows and token[0][0] not in ")]},:" and token.start() > end:
             pieces.append(",")
         pieces.append("None" if token[0] == "nan" else token[0])
         end, follows = token.end(), token[0][-1] not in "([{,:"

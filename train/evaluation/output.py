@@ -151,8 +151,7 @@ def chosen(rollouts: Sequence[ScoredRollout], n: int) -> list[ScoredRollout]:
 
 
 def _spread(rollouts: Sequence[ScoredRollout], n: int) -> list[ScoredRollout]:
-    stride = max(1, len(rollouts) // n) if n else 1
-    return list(rollouts[::stride][:n])
+    return list(rollouts[:: max(1, len(rollouts) // max(1, n))][:n])
 
 
 def _row(scored: ScoredRollout, findings: Findings) -> RolloutRow:

@@ -89,8 +89,7 @@ def read_steps(log: Steps, program: str) -> list[dict[str, Any]]:
 
 def step_table(steps: Steps) -> str:
     """Render the steps as a Markdown table; of many steps, some evenly spaced ones."""
-    stride = max(1, -(-len(steps) // _MOST_ROWS))
-    rows = [*steps[:-1][::stride], *steps[-1:]]
+    rows = [*steps[:-1][:: max(1, -(-len(steps) // _MOST_ROWS))], *steps[-1:]]
     columns = list(dict.fromkeys(name for row in rows for name in row))
     return markdown_table(columns, [[_cell(row.get(name)) for name in columns] for row in rows])
 

@@ -84,8 +84,7 @@ def _mismatch(kind: DrawnKind, n: int, row: str, rng: Random) -> SourceRow:
 def _outside_knowledge(n: int, row: str, rng: Random) -> SourceRow:
     name, question, answer = _LOOKED_UP[n]
     image = material.photograph_image(name)
-    x = rng.randrange(image.width // 8)
-    part = image.crop((x, 0, image.width, image.height))
+    part = image.crop((rng.randrange(image.width // 8), 0, image.width, image.height))
     part.thumbnail((480, 480))
     return as_row(row, DrawnQuestion(part, question, answer, "knowledge", material.PHOTOGRAPHS[name].license))
 

@@ -49,8 +49,7 @@ def audit(
     says). Without the ``workspace`` that made the datasets, what needs the truth about a sample is counted as not
     measured. Raises ``DatasetError`` for files that are no shipped dataset, ``sandbox.SandboxUnavailable``,
     ``ValueError`` for ``encoding`` without ``encode``."""
-    every = PARTS if encode else PARTS[:-1]
-    chosen = frozenset(every if parts is None else parts)
+    chosen = frozenset((PARTS if encode else PARTS[:-1]) if parts is None else parts)
     if isinstance(audited, Conversations):
         report = _audit_conversations(audited, chosen, execute, limit, progress)
         if audited.folder is not None and "checks" in chosen:

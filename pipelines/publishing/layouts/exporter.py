@@ -47,8 +47,7 @@ def export(dataset: ExportSource, layout: Layout, out: Path) -> Exported:
     inputs = _inputs(dataset, layout)
     facts = marker_facts(out)
     is_done = facts.get("inputs") == inputs and "layout" in facts and facts.get("files") == _sizes(out)
-    is_empty = out.is_dir() and not any(out.iterdir())
-    if "layout" not in facts and out.exists() and not is_empty:
+    if "layout" not in facts and out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise LayoutError(f"{out} holds something that no export made: name another folder, or empty it yourself")
     if not is_done:
         _replace(out, dataset, layout, inputs)

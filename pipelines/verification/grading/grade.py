@@ -64,8 +64,7 @@ def by_choice(answer: str, sample: Sample) -> Grade:
     several = frozenset(letters_of(sample.answer, sample.choices))
     if len(several) > 1:
         given = chosen_letters(answer, sample.choices, sample.question)
-        right = several in given and not open_words(answer)
-        return graded(right, "choice", answer, sample)
+        return graded(several in given and not open_words(answer), "choice", answer, sample)
     letters = [chosen_letter(text, sample.choices, sample.question) for text in (answer, sample.answer)]
     return graded(letters[0] is not None and letters[0] == letters[1], "choice", answer, sample)
 
