@@ -1,11 +1,14 @@
 """Mutation testing: change one random place of the code, and see whether a test fails (``make mutants N=100 SEED=0``).
 
-Cosmic Ray's operators change a copy of the checkout. Tests: those in the module's mirrored folder and those that name
-the module; then, of those that name what was changed, the 20 smallest files. A mutant that cannot be imported is drawn
-again; a test that fails on the unchanged code, too, kills none. Read the survivors: some changes do nothing, and some
-are noticed by end-to-end tests alone, which are not run.
+Cosmic Ray's operators change a copy of the checkout. Once, all quick tests run with coverage, which tells the tests of
+each line (``data/mutants``; later only those run that a change concerns). A mutant meets the tests that execute its
+statement (all of its module's, where that runs at import), those of the mirrored folder and the shortest first, for at
+most ``SECONDS``. If none fails, or none executes it in pytest's own process: the tests in the mirrored folder and those
+that name the module. A mutant that cannot be imported is drawn again; a test that fails on the unchanged code, too,
+kills none. Read the survivors: some changes do nothing, and some only end-to-end tests notice, which are not run.
 """
 
+import json
 import os
 import random
 import re
@@ -13,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from difflib import unified_diff
+from itertools import count
 from pathlib import Path
 from shutil import copytree, ignore_patterns
 
@@ -21,14 +25,14 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.operators.number_replacer import NumberReplacer
 from cosmic_ray.plugins import get_operator, operator_names
 
-PIPELINES = ("records", "verification", "selection", "rl")
-ROOMS = (*(f"pipelines/{room}" for room in PIPELINES), "annotation/rounds", "train/rl")
+from tests.forked_tests import COLLECTION, UNIMPORTABLE
+from tests.line_tests import ROOMS, UNREACHED, LineTests, statement
+
 OPERATORS = [get_operator(name)() for name in operator_names() if not get_operator(name).arguments()]
-PYTEST = ("-m", "pytest", "-x", "-q", "-m", "not e2e and not soak", "--timeout", "300")
 
 
 def drawn(root: Path, rng: random.Random):
-    """Random places, each changed by one of its operators: the file, its new text, and the function or class."""
+    """Random places, each changed by one of its operators: the file, its line, its new text, the function or class."""
     places: dict[tuple, list] = {}
     for path in sorted(path for room in ROOMS for path in (root / room).rglob("*.py")):
         nodes = list(ast_nodes(get_ast(path.read_text())))
@@ -43,46 +47,73 @@ def drawn(root: Path, rng: random.Random):
         is_size = isinstance(operator, NumberReplacer) and re.match(r"\d[\d_]+\b(?!\.)", before[-1][column:])
         if not is_size and not before[-1].startswith("@"):  # no 301 for 300, no dataclass that is not frozen
             names = re.findall(r"^(?:(?:async )?def |class )?(\w+)", "\n".join(before), re.MULTILINE)
-            yield path, mutate_code(path.read_text(), operator, occurrence), names[-1]
+            yield path, line, mutate_code(path.read_text(), operator, occurrence), names[-1]
 
 
-def tests_of(root: Path, path: Path, module: str, name: str) -> list[list[str]]:
-    """Test files to run first, and those to run if none of the first fails."""
-    files = [file for file in (root / "tests").rglob("test_*.py") if not {"adapters", "e2e", "soak"} & {*file.parts}]
-    mirror = root / "tests" / path.parent.relative_to(root)
-    near = [file for file in files if file.parent == mirror or re.search(rf"{module}\b", file.read_text())]
-    naming = [file for file in files if file not in near and re.search(rf"\b{name}\b", file.read_text())]
-    return [[*map(str, part)] for part in (near, sorted(naming, key=lambda file: file.stat().st_size)[:20]) if part]
+def near(root: Path, path: str, module: str) -> list[str]:
+    """Test files in the mirrored folder, and those that name the module."""
+    files = [file for file in (root / "tests").rglob("test_*.py") if not UNREACHED & {*file.parts}]
+    mirror = root / "tests" / Path(path).parent
+    return [
+        str(file.relative_to(root))
+        for file in files
+        if file.parent == mirror or re.search(rf"{module}\b", file.read_text())
+    ]
 
 
-def main(python: str, count: int, seed: int) -> None:
+class Forks:
+    """Runs tests in forks of one process, on a copy of the checkout."""
+
+    def __init__(self, python: str, root: Path, folder: str):
+        environment = {**os.environ, "PYTHONPATH": str(root), "DARKROOM_HOME": f"{folder}/home"}
+        command = (python, "-m", "tests.forked_tests", folder)
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, cwd=root, env=environment, stdin=pipe, stdout=pipe, text=True)
+        self.times, self.sound, self.unsound = count(1), set(), []
+
+    def first_failed(self, path: Path, text: str, module: str, tests: list[str]) -> str | None:
+        """The first test that fails where the file has this text."""
+        path.write_text(text)
+        os.utime(path, (n := next(self.times), n))  # a time of its own, or Python might take another text's bytecode
+        print(json.dumps((module, tests, self.unsound)), file=self.process.stdin, flush=True)
+        return json.loads(self.process.stdout.readline())
+
+    def fate(self, path: Path, mutant: str, module: str, tests: list[str]) -> str:
+        code = path.read_text()
+        while failed := self.first_failed(path, mutant, module, tests):
+            if failed == UNIMPORTABLE or failed in self.sound:
+                break
+            unchanged = self.first_failed(path, code, module, tests[:1] if failed == COLLECTION else [failed])
+            if unchanged != failed:
+                self.sound.add(failed)
+                break
+            assert failed != COLLECTION, "the unchanged code's tests cannot be collected"
+            self.unsound.append(failed)
+        path.write_text(code)
+        return "survived" if not failed else failed if failed == UNIMPORTABLE else f"killed by {failed}"
+
+
+def main(python: str, wanted: int, seed: int) -> None:
     """Prints each mutant's fate, and a survivor's difference."""
-    fates: list[str] = []
+    line_tests, n_survived, n_killed = LineTests(python, Path("data/mutants").absolute()), 0, 0
     with tempfile.TemporaryDirectory() as folder:
         root = copytree(Path.cwd(), Path(folder) / "copy", symlinks=True, ignore=ignore_patterns(".*", "data", "site"))
-        environment = {**os.environ, "PYTHONPATH": str(root), "DARKROOM_HOME": f"{folder}/home"}
-
-        def run(*arguments: str) -> subprocess.CompletedProcess:
-            return subprocess.run((python, *arguments), cwd=root, env=environment, capture_output=True, text=True)
-
-        for path, mutant, name in drawn(root, random.Random(seed)):
-            code, module = path.read_text(), ".".join(("darkroom", *path.relative_to(root).with_suffix("").parts))
-            module, fate = module.removesuffix(".__init__"), "survived"
-            path.write_text(mutant)
-            if run("-c", f"import {module}").returncode:
-                fate = "cannot be imported"
-            for tests in tests_of(root, path, module, name) if fate == "survived" else ():
-                if run(*PYTEST, "--cache-clear", *tests).returncode:
-                    path.write_text(code)
-                    fate = "fails unchanged" if run(*PYTEST, "--last-failed", *tests).returncode else "killed"
-                    break
-            path.write_text(code)
+        forks = Forks(python, root, folder)
+        for path, line, mutant, name in drawn(root, random.Random(seed)):
+            code, relative = path.read_text(), path.relative_to(root)
+            module = ".".join(("darkroom", *relative.with_suffix("").parts)).removesuffix(".__init__")
+            of_line = line_tests.of(str(relative), statement(code, line))
+            fate = forks.fate(path, mutant, module, of_line) if of_line else "survived"
+            if fate == "survived":
+                fate = forks.fate(path, mutant, module, near(root, str(relative), module))
             difference = unified_diff(code.splitlines(), mutant.splitlines(), module, name, n=1, lineterm="")
-            print(f"{fate}: {module} {name}", *(difference if fate == "survived" else ()), sep="\n", flush=True)
-            fates.append(fate)
-            if (n := fates.count("killed") + fates.count("survived")) == count:
-                print(f"{fates.count('survived')} of {n} mutants survived")
+            print(f"{fate}: {module}:{line} {name}", *(difference if fate == "survived" else ()), sep="\n", flush=True)
+            n_survived, n_killed = n_survived + (fate == "survived"), n_killed + fate.startswith("killed")
+            if n_survived + n_killed == wanted:
+                print(f"{n_survived} of {wanted} mutants survived")
                 break
+        forks.process.stdin.close()
+        forks.process.wait()
 
 
 if __name__ == "__main__":
