@@ -1,8 +1,7 @@
 """A process that has imported what most tests import, and forks for every set of tests (for tests/mutants.py).
 
-Reads a line of JSON each: a module to import first, test files or single tests in the order to run them, and tests to
-leave out. Writes the first that fails as a line of JSON, null if none does. A test that takes too long, or ends its
-process, fails.
+Reads a line of JSON each: a module to import first, and tests in the order to run them. Writes the first that fails as
+a line of JSON, "" if none does. A test that takes too long, or ends its process, fails.
 """
 
 import atexit
@@ -20,7 +19,8 @@ import pytest
 
 # nothing of Darkroom: a mutant is imported in the fork
 LIBRARIES = (
-    "numpy polars dagster datasets cv2 scipy.stats hypothesis typer.testing av openai fastapi torch transformers"
+    "numpy polars dagster datasets cv2 scipy.stats hypothesis typer.testing av openai fastapi torch transformers sympy "
+    "peft trl.trainer.grpo_trainer trl.trainer.sft_trainer sqlalchemy.orm boto3 upath cattrs markdown_it math_verify"
 )
 OPTIONS = ("-m", "not e2e and not soak", "-p", "no:cacheprovider", "-W", "ignore:Module already imported")
 UNIMPORTABLE, COLLECTION, PASSED = "cannot be imported", "collection", "passed"
@@ -30,20 +30,16 @@ SECONDS = 120
 class Chosen:
     """Runs the chosen tests alone, in their order, and notes each when it begins."""
 
-    def __init__(self, tests: list[str], without: list[str], notes: Path):
-        self.order, self.without, self.notes = {test: n for n, test in enumerate(tests)}, {*without}, notes
+    def __init__(self, tests: list[str], notes: Path):
+        self.order, self.notes = {test: n for n, test in enumerate(tests)}, notes
 
     def note(self, text: str) -> None:
         with self.notes.open("a") as file:
             file.write(text + "\n")
 
-    def place(self, item: pytest.Item) -> int | None:
-        by_file = self.order.get(item.nodeid.partition("::")[0])
-        return None if item.nodeid in self.without else self.order.get(item.nodeid, by_file)
-
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = sorted((item for item in items if self.place(item) is not None), key=self.place)
+        items[:] = sorted((it for it in items if it.nodeid in self.order), key=lambda it: self.order[it.nodeid])
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self.note(nodeid)
@@ -53,15 +49,15 @@ class Chosen:
             self.note(report.nodeid)
 
 
-def run(module: str, tests: list[str], without: list[str], folder: Path) -> None:
+def run(module: str, tests: list[str], folder: Path) -> None:
     """Imports the module and runs the tests; the last line of the notes says how it ended."""
     os.setsid()
     for number, mode in ((0, os.O_RDONLY), (1, os.O_WRONLY), (2, os.O_WRONLY)):
         os.dup2(os.open(os.devnull if number == 0 else folder / "output", mode | os.O_CREAT | os.O_TRUNC), number)
-    chosen = Chosen(tests, without, folder / "notes")
+    chosen = Chosen(tests, folder / "notes")
     importlib.import_module(module)
     chosen.note(COLLECTION)
-    files = [file for file in dict.fromkeys(test.partition("::")[0] for test in tests) if file not in chosen.without]
+    files = dict.fromkeys(test.partition("::")[0] for test in tests)
     limits = ("--timeout", str(SECONDS), f"--basetemp={folder / 'tmp'}")
     if pytest.main(["-x", *OPTIONS, *limits, *files], plugins=[chosen]) in {0, 5}:
         chosen.note(PASSED)
@@ -90,7 +86,7 @@ def main(folder: Path) -> None:
         with suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
         last = (folder / "notes").read_text().rstrip("\n").rpartition("\n")[2]
-        print(json.dumps(None if last == PASSED else last), flush=True)
+        print(json.dumps("" if last == PASSED else last), flush=True)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+from collections.abc import Container
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
@@ -78,12 +79,24 @@ class LineTests:
             times[test] = times.get(test, 0) + float(seconds)
         return times
 
-    def of(self, path: str, lines: set[int] = frozenset()) -> list[str]:
+    def of(self, file: str, lines: Container[int] | None = None) -> set[str]:
         """Tests that execute one of the lines, or any line of the file."""
-        executed = self._data().contexts_by_lineno(path)
-        contexts = {context for line in lines or executed for context in executed.get(line, ())}
-        tests = {context.rpartition("|")[0] for context in contexts} & {*self.seconds}
-        mirror = f"tests/{path.rpartition('/')[0]}/"
-        ordered = sorted(tests, key=lambda test: (not test.startswith(mirror), self.seconds[test]))
+        executed = self._data().contexts_by_lineno(file)
+        contexts = {test for line in executed if lines is None or line in lines for test in executed[line]}
+        return {context.rpartition("|")[0] for context in contexts} & {*self.seconds}
+
+    def stages(self, file: str, line: int, code: str, module: str) -> list[list[str]]:
+        """Tests that a change of the line concerns, those that tell soonest first, at most ``SECONDS`` in each part."""
+        mirror, tests = f"tests/{file.rpartition('/')[0]}", self.of(file, statement(code, line) or None)
+        paths = {path: Path(path) for path in {test.partition("::")[0] for test in self.seconds}}
+        naming = {path for path, at in paths.items() if at.exists() and re.search(rf"{module}\b", at.read_text())}
+        mirrored = {path for path, at in paths.items() if at.exists() and str(at.parent) == mirror}
+        in_mirror = {test for test in self.seconds if test.partition("::")[0] in mirrored}
+        near = {test for test in self.seconds if test.partition("::")[0] in mirrored | naming}
+        stages = (self._in_time(part) for part in (tests & in_mirror, tests - in_mirror, near - tests))
+        return [part for part in stages if part]
+
+    def _in_time(self, tests: set[str]) -> list[str]:
+        ordered = sorted(tests, key=lambda test: (self.seconds[test], test))
         total = accumulate(self.seconds[test] for test in ordered)
         return [test for test, seconds in zip(ordered, total, strict=True) if seconds <= SECONDS]
