@@ -89,3 +89,27 @@ def test_a_judges_seed_follows_sample_and_answer():
     seeds = {answer_turn(answer, asked(expected)).seed for answer in ("a", "b") for expected in ("c", "d")}
     assert len(seeds) == 2, "the expected answer belongs to the sample, which has a name"
     assert answer_slots("a", asked("c"))["expected"] == "c"
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected", "how"),
+    [
+        ("[[1, 2], [3, 4]]", r"\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}", "compared by cells"),
+        ("[[2/2, 2], [3, 4]]", "[[1, 2], [3, 4]]", "compared by cells"),
+        ("(1, 2)", "[[1], [2]]", "compared by cells"), ("[[1, 2]]", "[[1], [2]]", "compared by cells"),
+        ("[[1, 2], [3, 5]]", "[[1, 2], [3, 4]]", None), ("[[5, 2], [3, 4]]", "[[1, 2], [3, 4]]", None),
+        ("[[1, 2], [3, x]]", "[[1, 2], [3, 4]]", None), ("[[1, 2, 3]]", "[[1, 2]]", None),
+        ("[[1, 2], [3, 4]]", "[[1, 2, 3, 4]]", None),
+        ("x = 2 or x = -3", "x = -3 or x = 2", "compared as solutions"),
+        ("2 or -3", "x = -3 or x = 2", "compared as solutions"), ("±2", "x = 2 or x = -2", "compared as solutions"),
+        ("2, -2", "x = ±2", "compared as solutions"), ("4/2 or -3", "x = -3 or x = 2", "compared as solutions"),
+        ("x = 2 or x = 3", "x = -3 or x = 2", None), ("y = 2 or y = -3", "x = -3 or x = 2", None),
+        ("x = 2", "x = -3 or x = 2", None), ("x = 2 or x = -3 or x = 1", "x = -3 or x = 2", None),
+        ("[0, 1] ∪ [2, 3]", "[2, 3] ∪ [0, 1]", "compared as intervals"), ("[0, 1] ∪ [2, 4]", "[2, 3] ∪ [0, 1]", None),
+        ("[0, 1]", "[2, 3] ∪ [0, 1]", None),
+    ],
+)  # fmt: skip
+def test_cells_solutions_and_intervals_are_compared_one_by_one(answer, expected, how):
+    found = grade(answer, asked(expected), Grader("maths"))
+    assert (found.right, found.kind) == (how is not None, "maths")
+    assert how is None or found.detail.endswith(f"; {how}")
