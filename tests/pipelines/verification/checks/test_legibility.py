@@ -26,12 +26,10 @@ Program = Callable[[Image.Image], Image.Image]
 
 @pytest.fixture
 def faded(store, make_case) -> Callable[..., Case]:
-    def make(
-        program: Program | None, *, answer: str = NOTICE.answer, boxes: bool = True, fade: Degradation = FADE
-    ) -> Case:
+    def make(*programs: Program, answer: str = NOTICE.answer, boxes: bool = True, fade: Degradation = FADE) -> Case:
         original = Image.open(io.BytesIO(NOTICE.images[0]))
         given = fade.faded(original)
-        shown = () if program is None else (store.add_pixels(program(given)),)
+        shown = tuple(store.add_pixels(program(given)) for program in programs)
         truth = NOTICE.truth if boxes else replace(NOTICE.truth, boxes=())
         case = make_case(
             observation=Observation("ok", "", images=shown),
@@ -123,8 +121,13 @@ def test_without_a_box_the_whole_image_counts(faded, without_reader):
     assert not legibility_gain(faded(lambda image: image, boxes=False)).passed
 
 
+def test_the_last_image_counts(faded, without_reader):
+    assert legibility_gain(faded(BAD["fainter"], stretched)).passed
+    assert not legibility_gain(faded(stretched, BAD["fainter"])).passed
+
+
 def test_a_rollout_that_showed_nothing_restored_nothing(faded):
-    assert legibility_gain(faded(None)).reason == Flaw.NO_IMAGE
+    assert legibility_gain(faded()).reason == Flaw.NO_IMAGE
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from darkroom.pipelines.records import Grader, Sample, Truth
 from darkroom.pipelines.verification.grading import grade
 from darkroom.pipelines.verification.grading.grade import Grade, graded, refused, too_long
 from darkroom.pipelines.verification.grading.judged import answer_slots, answer_turn, rejection_reason
+from darkroom.pipelines.verification.grading.maths import same_expression
 
 EXPECTED = "A man in a red coat is opening the door."
 
@@ -113,3 +114,26 @@ def test_cells_solutions_and_intervals_are_compared_one_by_one(answer, expected,
     found = grade(answer, asked(expected), Grader("maths"))
     assert (found.right, found.kind) == (how is not None, "maths")
     assert how is None or found.detail.endswith(f"; {how}")
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected", "question", "verdict"),
+    [
+        # a number is expected
+        ("π/4", "0.7854", "", (True, "its value compared")), ("π/4", "0.7853", "", (False, "its value compared")),
+        ("3/4", "0.75", "", (True, "numbers")), ("3/4", "0.8", "", (False, "numbers")),
+        ("x=5", "5", "", (True, "numbers")),
+        ("cos(0)", "1", "", (False, "not evaluated")), ("x/4", "0.25", "", (False, "not evaluated")),
+        # an expression is expected
+        ("x=5", "y=5", "", (False, "x is not y")), ("x+1", "y+1", "", (False, "other variables")),
+        ("x+x", "2x", "", (True, "compared by math-verify")), ("3x", "2x", "", (False, "compared by math-verify")),
+        ("x+x", "2x", "What is x + x?", (False, "repeats the question")),
+        ("2x", "2x", "What is 2x?", (True, "compared by math-verify")),
+        ("0.866", r"\sqrt{3}/2", "", (True, "compared by math-verify")),
+        ("0.867", r"\sqrt{3}/2", "", (False, "compared by math-verify")),
+        ("0.866", r"\sqrt{3}/2", "What is its exact value?", (False, "compared by math-verify")),
+        ("this", "2x", "", None), ("2x", "this", "", None),
+    ],
+)  # fmt: skip
+def test_a_comparison_of_expressions_says_how_it_came_about(answer, expected, question, verdict):
+    assert same_expression(answer, expected, question=question) == verdict
