@@ -72,12 +72,14 @@ class LineTests:
 
     @cached_property
     def seconds(self) -> dict[str, float]:
-        """Seconds of each test that passed."""
+        """Seconds of each test that passed when it was measured last."""
         output = (self.folder / "output").read_text()
-        times = dict.fromkeys(re.findall(r"^\[gw\d\] \[ *\d+%\] PASSED (.*?) *$", output, re.MULTILINE), 0.0)
-        for seconds, test in re.findall(r"^([\d.]+)s (?:call|setup) +(.*?) *$", output, re.MULTILINE):
-            times[test] = times.get(test, 0) + float(seconds)
-        return times
+        phases = re.findall(r"^([\d.]+)s (call|setup) +(.*?) *$", output, re.MULTILINE)
+        times = {(test, phase): float(seconds) for seconds, phase, test in phases}
+        passed = {*re.findall(r"^\[gw\d+\] \[ *\d+%\] PASSED (.*?) *$", output, re.MULTILINE)}
+        files = {file for file in {test.partition("::")[0] for test in passed} if Path(file).exists()}
+        tests = (test for test in passed if test.partition("::")[0] in files)
+        return {test: times.get((test, "call"), 0) + times.get((test, "setup"), 0) for test in tests}
 
     def of(self, file: str, lines: Container[int] | None = None) -> set[str]:
         """Tests that execute one of the lines, or any line of the file."""
@@ -88,9 +90,9 @@ class LineTests:
     def stages(self, file: str, line: int, code: str, module: str) -> list[list[str]]:
         """Tests that a change of the line concerns, those that tell soonest first, at most ``SECONDS`` in each part."""
         mirror, tests = f"tests/{file.rpartition('/')[0]}", self.of(file, statement(code, line) or None)
-        paths = {path: Path(path) for path in {test.partition("::")[0] for test in self.seconds}}
-        naming = {path for path, at in paths.items() if at.exists() and re.search(rf"{module}\b", at.read_text())}
-        mirrored = {path for path, at in paths.items() if at.exists() and str(at.parent) == mirror}
+        files = {test.partition("::")[0] for test in self.seconds}
+        naming = {path for path in files if re.search(rf"{module}\b", Path(path).read_text())}
+        mirrored = {path for path in files if path.rpartition("/")[0] == mirror}
         in_mirror = {test for test in self.seconds if test.partition("::")[0] in mirrored}
         near = {test for test in self.seconds if test.partition("::")[0] in mirrored | naming}
         stages = (self._in_time(part) for part in (tests & in_mirror, tests - in_mirror, near - tests))
