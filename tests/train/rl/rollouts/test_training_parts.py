@@ -1,13 +1,17 @@
 """Parts of a GRPO training that need no model: what goes to TRL, what is counted, and what a run says at its start."""
 
+import sys
 from contextlib import nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 from accelerate import Accelerator
 
+from darkroom.train.rl.rollouts import sample_log
 from darkroom.train.rl.rollouts.generation import RolloutGenerator
+from darkroom.train.rl.rollouts.sampling import greedily, watched
 from darkroom.train.rl.rollouts.trainer import SandboxGRPOTrainer
 from darkroom.train.rl.rollouts.training import GrpoRun, held_out_accuracy
 from darkroom.train.runs import TrainError
@@ -159,3 +163,68 @@ def test_a_run_says_its_prompts_and_wants_one_step_of_them(n_prompts, is_refused
     GrpoRun._report_start(run, trainer)
     assert lines[0] == f"{n_prompts} prompts, 4 rollouts each: thyme"
     assert lines[1:] == ["no judge (--judge-url); one would be asked rarely"] * is_noted
+
+
+def test_attributes_of_a_trainer_are_greedy_for_a_while():
+    greedy = {"do_sample": False, "temperature": 1.0, "top_p": 1.0, "top_k": 50, "repetition_penalty": 1.0}
+    greedy |= {"min_p": None}
+    trainer = SimpleNamespace(use_vllm=False, generation_kwargs={"top_p": 0.5, "pad": 7}, generation_config="before")
+    with greedily(trainer):
+        assert trainer.generation_kwargs == {"pad": 7, **greedy}
+        assert (trainer.generation_config.do_sample, trainer.generation_config.top_p) == (False, 1.0)
+        assert trainer.generation_config.disable_compile is True
+    assert (trainer.generation_kwargs, trainer.generation_config) == ({"top_p": 0.5, "pad": 7}, "before")
+    engine = SimpleNamespace(temperature=0.9, repetition_penalty=1.1)
+    with greedily(SimpleNamespace(use_vllm=True, vllm_generation=engine)):
+        assert (engine.temperature, engine.repetition_penalty) == (0.0, 1.0)
+    assert (engine.temperature, engine.repetition_penalty) == (0.9, 1.1)
+
+
+@pytest.mark.parametrize(("adaptive", "n_rules"), [(True, 2), (False, 1)])
+@pytest.mark.parametrize(("in_step", "together"), [(True, {"synced_gpus": True}), (False, {})])
+def test_a_watched_model_generates_with_its_watchers_and_given_rules(adaptive, n_rules, in_step, together):
+    def generate(**inputs):
+        return inputs
+
+    model = SimpleNamespace(generate=generate)
+    with watched(model, [], adaptive=adaptive, in_step=in_step):
+        inputs, bare = model.generate(ids=1, logits_processor=["given"]), model.generate()
+    assert model.generate is generate
+    assert (len(inputs.pop("logits_processor")), len(bare.pop("logits_processor"))) == (n_rules, n_rules - 1)
+    assert len(inputs.pop("stopping_criteria")) == len(bare.pop("stopping_criteria")) == 1
+    assert (inputs, bare) == ({"ids": 1, **together}, together)
+
+
+class Trackio(SimpleNamespace):
+    """What a sample log needs of trackio, which is not installed with Darkroom."""
+
+    def __init__(self):
+        self.logged = []
+        super().__init__(Trace=lambda *all_: all_, Image=lambda path: path.name)
+
+    def log(self, values, step):
+        self.logged.append((values, step))
+
+
+@pytest.mark.parametrize(("unanswered", "last"), [(None, "I see.\n\nred"), ("no answer", "cut o")])
+def test_a_trace_holds_question_calls_observations_and_the_last_words(monkeypatch, unanswered, last):
+    monkeypatch.setitem(sys.modules, "trackio", trackio := Trackio())
+    shown = {"code": "a()", "thought": "Look.", "text": "1", "error": "E", "status": "error", "images": ["b.png"]}
+    silent = {"code": "b()", "thought": "", "text": "", "error": None, "status": "timeout", "images": []}
+    rollout = dict.fromkeys(sample_log._METADATA, 0) | {
+        "question": "Which?", "question_images": ["a.png", "c.png"], "rounds": [shown, silent],
+        "final_thought": "I see.", "answer": "red", "unanswered": unanswered, "written": "cut o",
+    }  # fmt: skip
+    sample_log.log_traces([rollout], Path("images"), 7)
+    ((values, step),) = trackio.logged
+    ((messages, metadata),) = values.pop("rollouts")
+    assert not values
+    assert (step, sorted(metadata)) == (7, sorted(sample_log._METADATA))
+    user, first, result, second, nothing, end = messages
+    assert user == {"role": "user", "content": ["a.png", "c.png", {"type": "text", "text": "Which?"}]}
+    assert [call["tool_calls"][0]["function"]["arguments"] for call in (first, second)] == ["a()", "b()"]
+    assert [call["tool_calls"][0]["id"] for call in (first, second)] == ["1", "2"]
+    assert (result["tool_call_id"], nothing["tool_call_id"]) == ("1", "2")
+    assert result["content"] == ["b.png", {"type": "text", "text": "1\nE"}]
+    assert nothing["content"] == [{"type": "text", "text": "timeout"}]
+    assert end == {"role": "assistant", "content": last}
