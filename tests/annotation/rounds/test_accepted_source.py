@@ -18,7 +18,7 @@ from tests.conftest import textured
 
 RECORDED_ACCEPTED, RECORDED_POOL = (replace(key, partition=RECORDED) for key in (ACCEPTED, POOL))
 ELSEWHERE = ImageRef("e" * 64, 640, 480, "RGB", "PNG")
-BOXES = (TruthBox("signs", 10, 50, 30, 80), TruthBox("others", 20, 40, 60, 70))
+BOXES = (TruthBox("signs", 20, 50, 30, 80), TruthBox("a", 25, 40, 60, 70), TruthBox("b", 10, 60, 20, 70))
 
 
 def row(image: ImageRef, *boxes: TruthBox, name: str = "a.jpg", pre_annotated: bool = False) -> Annotated:
@@ -37,11 +37,13 @@ def image(workspace: Workspace) -> ImageRef:
 
 def test_a_row_has_one_target_around_all_that_people_drew(workspace: Workspace, image: ImageRef) -> None:
     write(workspace, POOL, PoolImage, [])
-    write(workspace, ACCEPTED, Annotated, [row(image, *BOXES), row(image, *BOXES[:1], name="b"), row(image, name="c")])
+    records = [row(image, *BOXES[:n], name=name) for n, name in ((3, "a.jpg"), (2, "b"), (1, "c"), (0, "d"))]
+    write(workspace, ACCEPTED, Annotated, records)
     source = AcceptedSource(workspace)
-    several, single, none = source.rows(0)
+    several, two, single, none = source.rows(0)
     assert (source.n_shards, source.name) == (1, "accepted_annotations")
     assert several.truth.boxes == (TruthBox("signs", 10, 40, 60, 80),)
+    assert two.truth.boxes == (TruthBox("signs", 20, 40, 60, 80),)
     assert (single.truth.boxes, none.truth.boxes) == (BOXES[:1], ())
     assert several.images == (workspace.images.read(image),)
     told = (several.row, several.question, several.answer, several.truth.count, several.category, several.license)
