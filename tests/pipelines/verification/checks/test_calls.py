@@ -93,6 +93,14 @@ def test_rounds_between_calls_that_are_none_are_passed_over_to_the_last_call(cal
     assert zooms_on_target(only_other).detail == "no call"
 
 
+def test_the_last_image_of_a_call_counts(called):
+    case = called((ON_TARGET, 1), ([0.6, 0.6, 0.8, 0.8], 1))
+    hit, miss = (turn.observation.images[0] for turn in case.trajectory.rounds)
+    for shown, passes in (((miss, hit), True), ((hit, miss), False)):
+        turn = Round("", crop_line(ON_TARGET, 1), Observation("ok", "", images=shown))
+        assert zooms_on_target(replace(case, trajectory=replace(case.trajectory, rounds=(turn,)))).passed is passes
+
+
 def test_where_no_target_is_known_any_zoom_will_do(called):
     assert zooms_on_target(called(([0.6, 0.6, 0.8, 0.8], 1), truth=Truth())).passed
 
