@@ -6,7 +6,7 @@ from darkroom.pipelines.records import Grader, Sample, Truth
 from darkroom.pipelines.verification.grading import grade
 from darkroom.pipelines.verification.grading.grade import Grade, graded, refused, too_long
 from darkroom.pipelines.verification.grading.judged import answer_slots, answer_turn, rejection_reason
-from darkroom.pipelines.verification.grading.maths import same_expression
+from darkroom.pipelines.verification.grading.maths import same_expression, same_form_of
 
 EXPECTED = "A man in a red coat is opening the door."
 
@@ -137,3 +137,16 @@ def test_cells_solutions_and_intervals_are_compared_one_by_one(answer, expected,
 )  # fmt: skip
 def test_a_comparison_of_expressions_says_how_it_came_about(answer, expected, question, verdict):
     assert same_expression(answer, expected, question=question) == verdict
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected", "same"),
+    [
+        ("x + y = 3", "y + x = 3", True), ("2x + 2y = 6", "x + y = 3", True), ("x + z = 3", "x + y = 3", False),
+        # variables that say nothing are variables all the same
+        ("x + 0z = 3", "x + 0y = 3", False), ("x + 1 = 3 + z - z", "x + 1 = 3", False),
+        ("x=1, y=-4", "(1, -4)", True), ("x=1, y=4", "(1, -4)", False), ("x=1, z=-4", "(1, -4)", None),
+    ],
+)  # fmt: skip
+def test_equations_and_points_are_the_same_of_the_same_variables(answer, expected, same):
+    assert same_form_of(answer, expected) is same
