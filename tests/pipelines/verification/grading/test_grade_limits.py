@@ -108,6 +108,7 @@ def test_a_judges_seed_follows_sample_and_answer():
         ("x = 2", "x = -3 or x = 2", None), ("x = 2 or x = -3 or x = 1", "x = -3 or x = 2", None),
         ("[0, 1] ∪ [2, 3]", "[2, 3] ∪ [0, 1]", "compared as intervals"),
         ("[0, 1]", "[2, 3] ∪ [0, 1]", None),
+        ("y = 2x", "z = 2x", None), ("f(x) = 2x", "g(x) = 2x", None), ("x + x", "z = 2x", "compared by math-verify"),
     ],
 )  # fmt: skip
 def test_cells_solutions_and_intervals_are_compared_one_by_one(answer, expected, how):
