@@ -1,10 +1,12 @@
 """The judge that a training's options and environment name, and what of it belongs to a checkpoint's inputs."""
 
 import asyncio
+import inspect
 import json
 
 import pytest
 
+from darkroom.train.rl.judging import judges
 from darkroom.train.rl.judging.judge_config import judges_of
 from darkroom.train.runs import TrainError
 
@@ -49,3 +51,10 @@ def test_the_environment_names_a_judge_where_options_do_not(opened, monkeypatch,
         monkeypatch.setenv(f"DARKROOM_JUDGE{name}", value)
     judges, known_as = opened(**options)
     assert (judges.n_votes, json.loads(known_as)[3]) == (n_votes, n_votes)
+
+
+@pytest.mark.parametrize("name", [
+    "answer", "answer_share", "consistency", "process", "text_evidence", "evidence", "shows_target",
+])  # fmt: skip
+def test_one_vote_is_asked_unless_more_are_wanted(name):
+    assert inspect.signature(getattr(judges, name)).parameters["n_votes"].default == 1

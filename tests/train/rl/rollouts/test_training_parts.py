@@ -1,5 +1,6 @@
 """Parts of a GRPO training that need no model: what goes to TRL, what is counted, and what a run says at its start."""
 
+import asyncio
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -10,10 +11,12 @@ import torch
 from accelerate import Accelerator
 
 from darkroom.train.rl.rollouts import sample_log
+from darkroom.train.rl.rollouts.environment import MixedGRPOTrainer
 from darkroom.train.rl.rollouts.generation import RolloutGenerator
 from darkroom.train.rl.rollouts.sampling import greedily, watched
 from darkroom.train.rl.rollouts.trainer import SandboxGRPOTrainer
 from darkroom.train.rl.rollouts.training import GrpoRun, held_out_accuracy
+from darkroom.train.rl.rollouts.vllm_engine import Segment, VllmServer
 from darkroom.train.runs import TrainError
 
 
@@ -228,3 +231,49 @@ def test_a_trace_holds_question_calls_observations_and_the_last_words(monkeypatc
     assert result["content"] == ["b.png", {"type": "text", "text": "1\nE"}]
     assert nothing["content"] == [{"type": "text", "text": "timeout"}]
     assert end == {"role": "assistant", "content": last}
+
+
+@pytest.mark.parametrize("images", [None, [["i"], []]])
+def test_a_transcript_knows_its_prompt_and_the_prompts_images(monkeypatch, images):
+    tokenized = [(1, 2), (3,)], images, {"fields": 1}
+    monkeypatch.setattr(MixedGRPOTrainer, "_tokenize_prompts", lambda self, prompts: tokenized, raising=False)
+    trainer = RolloutGenerator.__new__(RolloutGenerator)
+    trainer._active = [SimpleNamespace(transcript=SimpleNamespace()) for _ in range(2)]
+    assert trainer._tokenize_prompts(["a", "b"]) is tokenized
+    transcripts = [active.transcript for active in trainer._active]
+    assert [transcript.prompt for transcript in transcripts] == [[1, 2], [3]]
+    assert [transcript.prompt_images for transcript in transcripts] == (images or [[], []])
+
+
+@pytest.mark.parametrize(("min_p", "sent"), [(None, 0.0), (0.2, 0.2)])
+@pytest.mark.parametrize(("greedy", "temperature"), [(True, 0.0), (False, 0.8)])
+def test_a_server_is_asked_for_one_answer_with_the_trainings_settings(min_p, sent, greedy, temperature):
+    requests = []
+    client = SimpleNamespace(
+        base_url="http://x",
+        session=SimpleNamespace(get_adapter=lambda url: SimpleNamespace(init_poolmanager=lambda *_: None)),
+        generate=lambda **request: requests.append(request) or {"completion_ids": [[5]], "logprobs": [[[-0.5]]]},
+    )
+    generation = SimpleNamespace(
+        vllm_client=client, repetition_penalty=1.1, temperature=0.8, top_p=0.9, top_k=7, min_p=min_p, logprobs=0,
+        structured_outputs_regex=None, generation_kwargs={"logit_bias": {5: -100.0}},
+        _place_features=lambda features, ids: (features, ids),
+    )  # fmt: skip
+    server, segment = VllmServer(generation), Segment("</code>", greedy)
+    for features, placed in ((None, None), ("f", [("f", [1, 2])])):
+        assert asyncio.run(server.generate((1, 2), features, segment, n_tokens=9, seed=3)) == ([5], [[-0.5]])
+        request = requests.pop()
+        assert (request["prompts"], request["features"], request["max_tokens"], request["n"]) == (
+            [[1, 2]],
+            placed,
+            9,
+            1,
+        )
+        assert (request["min_p"], request["temperature"], request["top_p"], request["top_k"]) == (
+            sent,
+            temperature,
+            0.9,
+            7,
+        )
+        assert request["generation_kwargs"]["seed"] == 3
+        assert request["generation_kwargs"]["logit_bias"] == {5: -100.0}
