@@ -58,7 +58,7 @@ coverage: $(INSTALLED) ## Run the same tests with line and branch coverage (take
 	$(BIN)/pytest $(QUICK) -n $(WORKERS) --dist worksteal --cov --cov-report=term:skip-covered
 
 # Cosmic Ray in an environment beside .venv, which no test needs
-mutants: $(INSTALLED) ## Change the code at random places and see whether a test fails (N=100 SEED=0; takes hours)
+mutants: $(INSTALLED) ## Change the code at random places and see whether a test fails (N=100 SEED=0; takes an hour)
 	$(BIN)/uv run --quiet --no-project --python $(BIN)/python --with 'cosmic-ray>=8.7,<9' \
 		python -m tests.mutants $(abspath $(BIN)/python) $(N) $(SEED)
 

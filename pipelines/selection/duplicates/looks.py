@@ -32,7 +32,7 @@ TURNS = tuple(
 
 _SIDE = 32
 _FREQUENCIES = ((x, y) for x in range(_SIDE) for y in range(_SIDE) if x or y)
-_LOWEST = sorted(_FREQUENCIES, key=lambda at: (sum(at), at[0] - at[1]))[:BITS]
+_LOWEST = sorted(_FREQUENCIES, key=sum)[:BITS]
 _ROWS, _COLUMNS = (np.array([at[axis] for at in _LOWEST]) for axis in (1, 0))
 _NOISE = 3.0
 """A frequency below this (grey levels, orthonormal) may come from the compression."""

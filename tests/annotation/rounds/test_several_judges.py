@@ -121,6 +121,17 @@ def test_what_does_not_count_takes_no_verdicts_place(submitted: list[tuple[int, 
     assert {ANN, BOB, EVE, FAY} == set(state.excluded)
 
 
+@pytest.mark.parametrize(("kinds", "events"), [
+    (["too large"], []), (["too large", "accept"], ["accept"]), (["accept", "too large"], ["accept"]),
+    (["too large", "accept", "accept"], ["accept", "accept", "void"]),
+    (["too large", "too large", "accept"], ["accept", "void", "void"]),
+])  # fmt: skip
+def test_a_void_verdict_is_history_once_the_task_is_over(kinds: list[str], events: list[str]) -> None:
+    state = play(list(zip(EXPERTS, kinds, strict=False)), accept_terms(3))
+    assert [event.verdict for event in state.history if event.round == "accept"] == events
+    assert (state.next_request is None) == (len(kinds) < 3)
+
+
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
     """A record that waits for three experts."""

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from darkroom.annotation.label_studio.protocol import Person
 from darkroom.annotation.rounds.campaign import Campaign, Terms, is_selected
 from darkroom.annotation.rounds.doctor import Doctor
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.journal_file import SCHEMA
 from darkroom.annotation.rounds.state_machine import StateMachine
 from darkroom.annotation.rounds.submissions import ROUNDS, SubmissionReader
-from tests.annotation.desk import ANN, BOB, CEM, EVE, FAY, GUS, PANEL, PEOPLE, SIZE, accepts, record, rejects
+from tests.annotation.desk import ADMIN, ANN, BOB, CEM, EVE, FAY, GUS, PANEL, PEOPLE, SIZE, accepts, record, rejects
 from tests.annotation.rounds.test_several_judges import EXPERTS, SUBMITTED, accept_terms, play
 from tests.annotation.rounds.test_terms import Team
 
@@ -36,6 +37,17 @@ def team(fresh: Team) -> Team:
     team.hand_in("annotate", ANN, record())
     team.hand_in("cross_check", BOB, accepts())
     return team
+
+
+def test_one_admin_holds_the_seat_of_a_check_that_is_free_for_the_copy(tmp_path: Path) -> None:
+    """A check and its copy with a planted error exclude as many people, or a task would tell which one it is."""
+    team = Team(tmp_path)
+    team.studio.accounts = [*PEOPLE, Person(20, "second@example.com", "second", "admin")]
+    team.sync()
+    team.hand_in("annotate", ANN, record())
+    task = team.studio.tasks[team.studio.open_task("cross_check")]
+    assert sorted(one["completed_by"] for one in task.annotations) == [ADMIN, ANN]
+    assert task.overlap == 2 + 1
 
 
 def test_one_task_is_for_three_experts_and_excludes_who_worked_on_the_record(team: Team) -> None:

@@ -8,18 +8,21 @@ from dataclasses import replace
 
 import pytest
 
-from darkroom.pipelines.generation.stage import Rejection, Shard
+from darkroom.pipelines.generation.stage import SAMPLES, Rejection, Shard
 from darkroom.pipelines.models.policies import Completion
 from darkroom.pipelines.records import (
     Check,
+    CheckedLabel,
     Grader,
     ImageRef,
     PassRate,
     Reject,
     RLCandidate,
     Sample,
+    SuitabilityLabel,
     SuitabilityReview,
     SuitabilityVotes,
+    ToolNecessity,
     Truth,
     TruthBox,
     Usage,
@@ -28,13 +31,13 @@ from darkroom.pipelines.records import (
     Votes,
     to_row,
 )
-from darkroom.pipelines.records.reject_reasons import Reason, RowError
-from darkroom.pipelines.rl import candidates, labels, pass_rates, suitability
+from darkroom.pipelines.records.reject_reasons import Reason, RowError, reject
+from darkroom.pipelines.rl import candidates, labels, necessity, pass_rates, suitability
 from darkroom.pipelines.rl.candidates import Candidates, asks_visual_search, ballot_of, graded, seed_of, turn_of
 from darkroom.pipelines.rl.facts import STAGES, all_votes, grader_counts, polled, shards_with, stage_facts
 from darkroom.pipelines.rl.labels import CheckedLabels
 from darkroom.pipelines.rl.pass_rates import PassRates
-from darkroom.pipelines.rl.rows import annotated_row, difficulty_of
+from darkroom.pipelines.rl.rows import annotated_row, difficulty_of, public_rows, tables_of
 from darkroom.pipelines.rl.suitability import Suitability, SuitabilityLabels, labels_of, reviews_key
 from darkroom.pipelines.storage.workspace import Workspace
 from tests.pipelines.scripted import Scripted
@@ -360,3 +363,25 @@ def test_people_decide_a_problem_unless_they_are_divided(workspace: Workspace):
     assert labels_of(workspace.tables, ["x", "y", "none"]) == {"a": True, "d": False, "e": True}
     assert labels_of(workspace.tables, ["x"]) == {"a": True}
     assert suitability.VOTES != suitability.LABELS
+
+
+def test_public_rows_are_the_candidates_that_no_filter_rejected_with_what_is_known_of_each(workspace: Workspace):
+    samples = [replace(SAMPLE, sample_id=name) for name in "abcde"]
+    rate = PassRate("a", votes(True, False, False, False), never_solved=False)
+    prior = ToolNecessity("a", votes(True), votes(False))
+
+    def rejected(name: str) -> list[Reject]:
+        return [reject(Reason.TOO_EASY, "", stage="", row={}, sample_id=name)]
+
+    write(workspace, "p", "/".join(SAMPLES), Sample, samples)
+    write(workspace, "p", candidates.ASSET, RLCandidate, [replace(CANDIDATE, sample_id=name) for name in "abcde"])
+    write(workspace, "p", labels.ASSET, CheckedLabel, [], rejected("b"))
+    write(workspace, "p", pass_rates.ASSET, PassRate, [rate], rejected("c"))
+    write(workspace, "p", necessity.ASSET, ToolNecessity, [prior], rejected("e"))
+    write(workspace, "p", suitability.LABELS, SuitabilityLabel, [], rejected("d"))
+    first, last = public_rows(Shard(workspace, "p"))
+    assert (first.sample, first.grader, first.origin) == (samples[0], CANDIDATE.grader, "public")
+    assert (first.difficulty, first.pass_rate, first.necessity, first.suitability) == ("hard", rate, prior, None)
+    assert (last.sample.sample_id, last.difficulty, last.pass_rate) == ("e", "unknown", None), "a prior rejects nothing"
+    tables = [key.asset for key in tables_of(Shard(workspace, "p"))]
+    assert tables == [SAMPLES, *((asset,) for asset in STAGES)]

@@ -78,6 +78,15 @@ def test_an_image_of_less_than_24_pixels_is_not_compared(side, is_compared):
     assert (align(small, GRAY, [(frame(1.0, 100, 100), 3)]) is not None) is is_compared
 
 
+@pytest.mark.parametrize(("side", "is_compared"), [(40, True), (28, True), (23, False), (10, False)])
+def test_an_overlap_of_less_than_24_pixels_square_shows_hardly_anything(side, is_compared):
+    large = np.asarray(textured(4, (640, 480)).convert("L"))
+    query, image = large[:240, :320], large[240 - side : 480 - side, 320 - side : 640 - side]
+    found = align(query, image, [(frame(1.0, side - 320, side - 240), 3)])
+    assert (found is not None) is is_compared
+    assert found is None or found.of_query == pytest.approx(side * side / query.size, rel=0.1)
+
+
 def test_plain_regions_agree_with_nothing():
     faint, clear = (np.random.default_rng(0).normal(100, levels, (100, 100)).astype(np.uint8) for levels in (4, 8))
     assert align(faint, faint, [(frame(1.0), 9)]) is None

@@ -79,6 +79,28 @@ def test_a_row_without_calls_has_nothing_to_show(called):
     assert zooms_on_target(called()).passed
 
 
+def test_rounds_between_calls_that_are_none_are_passed_over_to_the_last_call(called):
+    case = called((ON_TARGET, 1), ([0.6, 0.6, 0.8, 0.8], 1))
+    other = Round("", "print(7)", Observation("ok", "7"))
+    for rounds, passes in (
+        ((other, *case.trajectory.rounds[:1], other), True),
+        ((other, *case.trajectory.rounds), False),
+    ):
+        mixed = replace(case, trajectory=replace(case.trajectory, rounds=rounds))
+        assert (zooms_on_target(mixed).passed, zooms_on_target(mixed).detail == "no call") == (passes, False)
+        assert calls_are_valid(mixed).detail.startswith("round 1 is no call")
+    only_other = replace(case, trajectory=replace(case.trajectory, rounds=(other,)))
+    assert zooms_on_target(only_other).detail == "no call"
+
+
+def test_the_last_image_of_a_call_counts(called):
+    case = called((ON_TARGET, 1), ([0.6, 0.6, 0.8, 0.8], 1))
+    hit, miss = (turn.observation.images[0] for turn in case.trajectory.rounds)
+    for shown, passes in (((miss, hit), True), ((hit, miss), False)):
+        turn = Round("", crop_line(ON_TARGET, 1), Observation("ok", "", images=shown))
+        assert zooms_on_target(replace(case, trajectory=replace(case.trajectory, rounds=(turn,)))).passed is passes
+
+
 def test_where_no_target_is_known_any_zoom_will_do(called):
     assert zooms_on_target(called(([0.6, 0.6, 0.8, 0.8], 1), truth=Truth())).passed
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 
 import cv2
 import numpy as np
@@ -26,12 +27,10 @@ Program = Callable[[Image.Image], Image.Image]
 
 @pytest.fixture
 def faded(store, make_case) -> Callable[..., Case]:
-    def make(
-        program: Program | None, *, answer: str = NOTICE.answer, boxes: bool = True, fade: Degradation = FADE
-    ) -> Case:
+    def make(*programs: Program, answer: str = NOTICE.answer, boxes: bool = True, fade: Degradation = FADE) -> Case:
         original = Image.open(io.BytesIO(NOTICE.images[0]))
         given = fade.faded(original)
-        shown = () if program is None else (store.add_pixels(program(given)),)
+        shown = tuple(store.add_pixels(program(given)) for program in programs)
         truth = NOTICE.truth if boxes else replace(NOTICE.truth, boxes=())
         case = make_case(
             observation=Observation("ok", "", images=shown),
@@ -123,8 +122,31 @@ def test_without_a_box_the_whole_image_counts(faded, without_reader):
     assert not legibility_gain(faded(lambda image: image, boxes=False)).passed
 
 
+@pytest.mark.parametrize(
+    ("rms", "edges", "looked", "looks", "passes"),
+    [
+        (0.181, 0.361, 0.5, 0.5, True), (0.179, 0.4, 0.5, 0.5, False), (0.2, 0.359, 0.5, 0.5, False),
+        # a tenth of the likeness may be lost, and some must remain
+        (0.2, 0.4, 0.75, 0.65, True), (0.2, 0.4, 0.75, 0.64, False), (0.2, 0.4, 0.1, 0.3, True),
+        (0.2, 0.4, 0.1, 0.29, False),
+    ],
+)  # fmt: skip
+def test_contrast_and_edges_rise_and_likeness_stays(monkeypatch, rms, edges, looked, looks, passes):
+    known = {"before": (SimpleNamespace(rms=0.1, edges=0.2), looked)}
+    known |= {"after": (SimpleNamespace(rms=rms, edges=edges), looks)}
+    monkeypatch.setattr(image_operations, "contrast", lambda image: known[image][0])
+    monkeypatch.setattr(image_operations, "likeness", lambda image, original: known[image][1])
+    found = image_operations._measured("original", "before", "after")
+    assert (found.flaw is None, found.score) == (passes, round(min(rms / 0.1, edges / 0.2), 2))
+
+
+def test_the_last_image_counts(faded, without_reader):
+    assert legibility_gain(faded(BAD["fainter"], stretched)).passed
+    assert not legibility_gain(faded(stretched, BAD["fainter"])).passed
+
+
 def test_a_rollout_that_showed_nothing_restored_nothing(faded):
-    assert legibility_gain(faded(None)).reason == Flaw.NO_IMAGE
+    assert legibility_gain(faded()).reason == Flaw.NO_IMAGE
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image, ImageOps
 
 from darkroom.pipelines.demo.images.material import photograph_image
-from darkroom.pipelines.records import Truth, TruthBox, Votes
+from darkroom.pipelines.records import Observation, Round, Truth, TruthBox, Votes
 from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.verification.checks import judge_effective, operation_applied
 from darkroom.pipelines.verification.judges import EmbeddedJudge
@@ -70,6 +70,14 @@ def test_the_operation_that_was_decided_and_helped_passes(worked, shown, origina
 def test_another_operation_than_the_one_decided_fails(worked, shown, original, operation):
     found = operation_applied(worked(shown, original, operation=operation))
     assert (found.passed, found.reason) == (False, "other_operation")
+
+
+def test_the_last_image_of_the_last_round_that_showed_one_counts(worked, store):
+    bright, dim = store.add_pixels(ImageOps.autocontrast(DIM)), store.add_pixels(DIM.crop((10, 10, 90, 90)))
+    case = worked(None, DIM, operation=2)
+    for shown, passes in (([(dim, bright)], True), ([(bright, dim)], False), ([(dim,), (bright,), ()], True)):
+        rounds = tuple(Round("", "", Observation("ok", "", images=images)) for images in shown)
+        assert operation_applied(replace(case, trajectory=replace(case.trajectory, rounds=rounds))).passed is passes
 
 
 def test_a_rollout_that_showed_nothing_applied_nothing(worked):

@@ -1,12 +1,20 @@
 """What code printed, drew and wrote, and how far it is from a release: at each bound."""
 
+import json
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from darkroom.pipelines.records import Observation, Round
+from darkroom.pipelines.records import Observation, Round, Truth
 from darkroom.pipelines.verification.checks import Flaw, drawing_needed, figure_rendered, output_supports_answer
-from darkroom.pipelines.verification.checks.output import MAX_DIFFERENCE, observation_difference
+from darkroom.pipelines.verification.checks.output import (
+    MAX_DIFFERENCE,
+    agrees_with_label,
+    observation_difference,
+    replays_as_released,
+)
 
 
 def printed(make_case, text: str, code: str = "compute()"):
@@ -108,3 +116,60 @@ def test_text_is_compared_of_rounds_without_images_only():
     assert difference([plain(9)], [plain(9)], text="7", before="8") == ""
     assert difference([], [], text="7", before="8").endswith("released '8'")
     assert np.asarray(plain(9)).std() == 0
+
+
+def released(make_case, texts, printed, *, has_label=True, shown=(), n_images=None, **changes):
+    """Rounds that printed, of a release that says they printed ``texts``; the first round showed images."""
+    numbers = n_images or [0] * len(texts)
+    observations = [{"text": text, "n_images": n} for text, n in zip(texts, numbers, strict=True)]
+    record = {"n_question_images": 1, "observations": observations, "has_label": has_label}
+    rounds = [Round("", "f()", Observation("ok", text)) for text in printed]
+    if shown:
+        rounds[0] = replace(rounds[0], observation=Observation("ok", "", images=tuple(shown)))
+    details = json.dumps({"released": record})
+    return make_case(rounds=tuple(rounds), truth=Truth(details=details), **changes)
+
+
+@pytest.mark.parametrize(
+    ("texts", "printed", "score", "detail"),
+    [
+        (["1", "2", "3"], ["1", "2", "3"], 1.0, "3 rounds"), ([], [], 1.0, "0 rounds"),
+        (["1", "2", "3"], ["1", "5", "3"], 0.6667, "round 2: printed '5', released '2'"),
+        (["1", "2"], ["4", "5"], 0.0, "round 1: printed '4', released '1'; round 2: printed '5', released '2'"),
+        (["1", "2"], ["1"], 0.0, "1 rounds; the release has 2"),
+        (["1"], ["1", "2"], 0.0, "2 rounds; the release has 1"),
+    ],
+)  # fmt: skip
+def test_every_round_prints_what_its_release_says(make_case, texts, printed, score, detail):
+    found = replays_as_released(released(make_case, texts, printed))
+    assert (found.passed, found.score, found.detail) == (score == 1.0, score, detail)
+
+
+def test_a_rounds_images_are_those_that_follow_the_questions_and_earlier_rounds(make_case, make_image, store):
+    first, second, third = (store.add_pixels(make_image(seed, 64, 48)) for seed in (1, 2, 3))
+    for shown, passes in (
+        ((second, third), True),
+        ((third, second), False),
+        ((second,), False),
+        ((first, second), False),
+    ):
+        case = released(make_case, ["", "1"], ["", "1"], shown=shown, n_images=[2, 0])
+        case = replace(case, sample=replace(case.sample, images=(first, second, third)))
+        assert replays_as_released(case).passed is passes
+        assert replays_as_released(case).score == (1.0 if passes else 0.5)
+
+
+def test_without_a_release_nothing_is_replayed_and_no_label_compared(make_case):
+    found = replays_as_released(make_case())
+    assert (found.passed, found.score) == (False, 0.0)
+    assert agrees_with_label(make_case()).detail.startswith("not compared")
+
+
+@pytest.mark.parametrize(
+    ("has_label", "answer", "passes"), [(True, "STOP", True), (True, "GO", False), (False, "GO", True)]
+)
+def test_an_answer_agrees_with_the_label_that_a_release_has(make_case, has_label, answer, passes):
+    case = released(make_case, [], [], has_label=has_label)
+    found = agrees_with_label(replace(case, trajectory=replace(case.trajectory, answer=answer)))
+    assert found.passed is passes
+    assert found.detail.startswith("not compared") is not has_label

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -223,3 +224,13 @@ def test_print_in_a_view_that_is_much_smaller_than_its_part_is_read(make_case, m
     shown = CropLocation(Box(0, 0, 640, 480), 0.0)
     monkeypatch.setattr(image_operations, "last_located", lambda _: shown)
     assert print_can_be_read(make_case(crop=make_image(3, 640, 480).resize((3, 2)))).passed
+
+
+def test_the_last_view_is_read_and_then_the_targets_surroundings(make_case, make_image, store, monkeypatch) -> None:
+    sizes = []
+    reader = SimpleNamespace(read=lambda image, is_line=False: sizes.append(image.size) or [TextLine("GO", 0.9)])
+    monkeypatch.setattr(image_operations, "ocr_reader", lambda: reader)
+    monkeypatch.setattr(image_operations, "last_located", lambda _: None)
+    shown = tuple(store.add_pixels(make_image(5, width, 60)) for width in (50, 70))
+    assert print_can_be_read(make_case(observation=Observation("ok", "", images=shown))).passed
+    assert sizes == [(70, 60), (60 + 2 * 10, 30 + 2 * 10)]

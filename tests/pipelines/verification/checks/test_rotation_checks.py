@@ -51,10 +51,10 @@ def pictures(store: ImageStore) -> Callable[..., tuple[ImageRef, ImageRef, tuple
     """A photograph as it is, as it was given, and what a program shows of that: each drawn once."""
 
     @cache
-    def draw(program: Turned | None, name: str, canvas: bool, applied: int):
+    def draw(programs: tuple[Turned, ...], name: str, canvas: bool, applied: int):
         original = photograph_image(name)
         given = original.rotate(applied, Image.Resampling.BICUBIC, expand=canvas)
-        shown = () if program is None else (store.add_pixels(program(given)),)
+        shown = tuple(store.add_pixels(program(given)) for program in programs)
         return store.add_pixels(original), store.add_pixels(given), shown
 
     return draw
@@ -63,15 +63,14 @@ def pictures(store: ImageStore) -> Callable[..., tuple[ImageRef, ImageRef, tuple
 @pytest.fixture
 def rotated(pictures, make_case) -> Callable[..., Case]:
     def make(
-        program: Turned | None,
-        *,
+        *programs: Turned,
         name: str = "coffee",
         canvas: bool = True,
         applied: int = ANGLE,
         boxes: tuple[TruthBox, ...] = (),
         **said,
     ) -> Case:
-        original, given, shown = pictures(program, name, canvas, applied)
+        original, given, shown = pictures(programs, name, canvas, applied)
         case = make_case(
             observation=Observation("ok", "/tmp/upright_4711.png", images=shown),
             hint={"angle": applied, "correction": 360 - applied},
@@ -136,6 +135,13 @@ def test_an_image_that_is_not_upright_fails_for_that(rotated, name, program):
     assert [check.reason for check in found] == [Flaw.NOT_UPRIGHT, Flaw.WRONG_ANGLE]
 
 
+def test_the_last_image_counts(rotated):
+    good, bad = GOOD["expanded again"], BAD["a quarter left"]
+    for check in (upright, angle_undone):
+        assert check(rotated(bad, good)).passed
+        assert not check(rotated(good, bad)).passed
+
+
 def test_what_is_wrong_is_told_in_degrees(rotated):
     found = upright(rotated(turned_back(20 - ANGLE, expand=True)))
     assert found.score == pytest.approx(20, abs=0.6)
@@ -155,7 +161,7 @@ def test_the_last_image_shown_counts(rotated):
 
 @pytest.mark.parametrize("check", [upright, angle_undone])
 def test_a_rollout_that_showed_nothing_has_no_angle(rotated, check):
-    assert check(rotated(None)).reason == Flaw.NO_IMAGE
+    assert check(rotated()).reason == Flaw.NO_IMAGE
 
 
 def test_a_scrap_of_the_image_is_not_the_image(rotated):

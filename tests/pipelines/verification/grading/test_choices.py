@@ -38,7 +38,9 @@ def test_an_answer_names_one_choice_or_none(answer, letter):
     ("choices", "answer", "letter"),
     [
         (("A. (1,2)", "B. (2,1)"), "(1, 2)", "A"), (("A. (1,2)", "B. (2,1)"), "(1; 2)", "A"),
-        (("A. (1,2)", "B. (2,1)"), "(3, 1)", None),
+        (("A. (1,2)", "B. (2,1)"), "(3, 1)", None), (("A. [1;2]", "B. [2;1]"), "[1,2]", "A"),
+        # a point has brackets, and numbers in them
+        (("A. (u;v)", "B. (v;u)"), "(u, v)", None), (("A. k7 ; 2", "B. 2"), "k7;2", None),
         (("A. 1/2", "B. 1/3"), "0.5", "A"), (("A. 1/2", "B. 2/4"), "0.5", None), (("A. x+1", "B. x-1"), "x - 1", "B"),
         (("A. yes", "B. no"), "Yes, it is open.", "A"), (("A. yes", "B. no"), "It is not open.", "B"),
         (("A. yes", "B. yes"), "Yes, it is open.", None), (("A. red", "B. red"), "red", None), ((), "red", None),

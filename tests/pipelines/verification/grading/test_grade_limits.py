@@ -6,6 +6,7 @@ from darkroom.pipelines.records import Grader, Sample, Truth
 from darkroom.pipelines.verification.grading import grade
 from darkroom.pipelines.verification.grading.grade import Grade, graded, refused, too_long
 from darkroom.pipelines.verification.grading.judged import answer_slots, answer_turn, rejection_reason
+from darkroom.pipelines.verification.grading.maths import same_expression, same_form_of
 
 EXPECTED = "A man in a red coat is opening the door."
 
@@ -89,3 +90,64 @@ def test_a_judges_seed_follows_sample_and_answer():
     seeds = {answer_turn(answer, asked(expected)).seed for answer in ("a", "b") for expected in ("c", "d")}
     assert len(seeds) == 2, "the expected answer belongs to the sample, which has a name"
     assert answer_slots("a", asked("c"))["expected"] == "c"
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected", "how"),
+    [
+        ("[[1, 2], [3, 4]]", r"\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}", "compared by cells"),
+        ("[[2/2, 2], [3, 4]]", "[[1, 2], [3, 4]]", "compared by cells"),
+        ("(1, 2)", "[[1], [2]]", "compared by cells"), ("[[1, 2]]", "[[1], [2]]", "compared by cells"),
+        ("[[1, 2], [3, 5]]", "[[1, 2], [3, 4]]", None), ("[[5, 2], [3, 4]]", "[[1, 2], [3, 4]]", None),
+        ("[[1, 2], [3, x]]", "[[1, 2], [3, 4]]", None), ("[[1, 2, 3]]", "[[1, 2]]", None),
+        ("[[1, 2], [3, 4]]", "[[1, 2, 3, 4]]", None),
+        ("x = 2 or x = -3", "x = -3 or x = 2", "compared as solutions"),
+        ("2 or -3", "x = -3 or x = 2", "compared as solutions"), ("±2", "x = 2 or x = -2", "compared as solutions"),
+        ("2, -2", "x = ±2", "compared as solutions"), ("4/2 or -3", "x = -3 or x = 2", "compared as solutions"),
+        ("x = 2 or x = 3", "x = -3 or x = 2", None), ("y = 2 or y = -3", "x = -3 or x = 2", None),
+        ("x = 2", "x = -3 or x = 2", None), ("x = 2 or x = -3 or x = 1", "x = -3 or x = 2", None),
+        ("[0, 1] ∪ [2, 3]", "[2, 3] ∪ [0, 1]", "compared as intervals"),
+        ("[0, 1]", "[2, 3] ∪ [0, 1]", None),
+        ("y = 2x", "z = 2x", None), ("f(x) = 2x", "g(x) = 2x", None), ("x + x", "z = 2x", "compared by math-verify"),
+    ],
+)  # fmt: skip
+def test_cells_solutions_and_intervals_are_compared_one_by_one(answer, expected, how):
+    found = grade(answer, asked(expected), Grader("maths"))
+    assert (found.right, found.kind) == (how is not None, "maths")
+    assert how is None or found.detail.endswith(f"; {how}")
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected", "question", "verdict"),
+    [
+        # a number is expected
+        ("π/4", "0.7854", "", (True, "its value compared")), ("π/4", "0.7853", "", (False, "its value compared")),
+        ("3/4", "0.75", "", (True, "numbers")), ("3/4", "0.8", "", (False, "numbers")),
+        ("x=5", "5", "", (True, "numbers")),
+        ("cos(0)", "1", "", (False, "not evaluated")), ("x/4", "0.25", "", (False, "not evaluated")),
+        # an expression is expected
+        ("x=5", "y=5", "", (False, "x is not y")), ("x+1", "y+1", "", (False, "other variables")),
+        ("x+x", "2x", "", (True, "compared by math-verify")), ("3x", "2x", "", (False, "compared by math-verify")),
+        ("x+x", "2x", "What is x + x?", (False, "repeats the question")),
+        ("2x", "2x", "What is 2x?", (True, "compared by math-verify")),
+        ("0.866", r"\sqrt{3}/2", "", (True, "compared by math-verify")),
+        ("0.867", r"\sqrt{3}/2", "", (False, "compared by math-verify")),
+        ("0.866", r"\sqrt{3}/2", "What is its exact value?", (False, "compared by math-verify")),
+        ("this", "2x", "", None), ("2x", "this", "", None),
+    ],
+)  # fmt: skip
+def test_a_comparison_of_expressions_says_how_it_came_about(answer, expected, question, verdict):
+    assert same_expression(answer, expected, question=question) == verdict
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected", "same"),
+    [
+        ("x + y = 3", "y + x = 3", True), ("2x + 2y = 6", "x + y = 3", True), ("x + z = 3", "x + y = 3", False),
+        # variables that say nothing are variables all the same
+        ("x + 0z = 3", "x + 0y = 3", False), ("x + 1 = 3 + z - z", "x + 1 = 3", False),
+        ("x=1, y=-4", "(1, -4)", True), ("x=1, y=4", "(1, -4)", False), ("x=1, z=-4", "(1, -4)", None),
+    ],
+)  # fmt: skip
+def test_equations_and_points_are_the_same_of_the_same_variables(answer, expected, same):
+    assert same_form_of(answer, expected) is same

@@ -324,6 +324,8 @@ def test_parts_that_add_up_to_the_number_are_left_out(text, expected, head):
         ("None", "0", "0"),
         ("no dogs", "1", "no dogs"),
         ("no dogs, no cats", "0", "0 dogs, no cats"),
+        ("no dogs", "-1", "no dogs"),
+        ("no dogs", "", "no dogs"),
     ],
 )
 def test_none_is_a_nought_where_none_are_expected(text, expected, written):

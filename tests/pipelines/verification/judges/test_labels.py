@@ -38,6 +38,7 @@ def test_a_review_queues_line_is_a_label(tmp_path: Path) -> None:
         ({**GOOD, "row": 7}, "wrong_type", "row"),
         ({**GOOD, "row": ""}, "wrong_type", "row"),
         ({"row": "t1"}, "wrong_type", "check"),
+        ({**GOOD, "check": ""}, "wrong_type", "check"),
         ({**GOOD, "choices": "A"}, "wrong_type", "choices"),
     ],
 )

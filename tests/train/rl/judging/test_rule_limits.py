@@ -57,7 +57,9 @@ def test_a_crop_is_the_whole_image_but_for_two_pixels(width, height, is_whole):
 
 def test_a_crop_is_whole_as_any_of_the_images_or_around_all_of_them():
     two = (QUESTION, image("second", 400, 300))
-    for size, is_whole in (((399, 301), True), ((201, 119), True), ((300, 200), False), ((500, 500), True)):
+    sizes = [(399, 301), (201, 119), (500, 500), (202, 118), (198, 122), (202, 122), (402, 298), (398, 302)]
+    others = [(300, 200), (203, 118), (197, 122), (202, 117), (198, 123), (397, 302), (402, 297)]
+    for size, is_whole in [*((size, True) for size in sizes), *((size, False) for size in others)]:
         assert bool(lines(ran(CROPS, image("c", *size)), images=two)[0]) is is_whole
     assert lines(ran(CROPS, image("c")), images=()) == [[]]
     assert lines(ran(CROPS, image("c", 200, 120), image("d")), ran(WORKS)) == [[], []], "every one of them"

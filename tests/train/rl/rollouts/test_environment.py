@@ -1,9 +1,11 @@
+import asyncio
 import inspect
 
 import pytest
 
 from darkroom.pipelines.demo.images.films import films
 from darkroom.pipelines.publishing.dataset_reader import read_files
+from darkroom.pipelines.records import Observation
 from darkroom.sandbox import SandboxUnavailable
 from darkroom.train.examples.datasets import dataset_files
 from darkroom.train.rl.rollouts.environment import PROMPT_GROUPS, PromptGroups, SandboxEnvironment
@@ -120,3 +122,30 @@ def test_an_image_that_no_model_takes_is_an_error_that_the_model_is_told(environ
     shown = environment.run_python("Image.new('RGB', (500, 2)).save('thin.png')")
     assert [part["type"] for part in shown] == ["text", "text", "text"]
     assert "an image of 500x2 pixels is too thin to be shown" in shown[1]["text"]
+
+
+class Noting(SandboxEnvironment):
+    """Notes code in place of executing it."""
+
+    def _execute(self, code: str) -> Observation:
+        self.ran = [*getattr(self, "ran", ()), code]
+        return Observation("ok", f"{code} is number {len(self.ran)}")
+
+
+@pytest.mark.parametrize(
+    ("begun", "texts"),
+    [
+        (None, ["a is number 1", "a is number 2"]),
+        ("a", ["a is number 1", "a is number 2"]),
+        ("b", ["a is number 2", "a is number 3"]),
+    ],
+)
+def test_code_that_was_begun_is_awaited_once_and_other_code_is_run(begun, texts):
+    async def run():
+        return [(await environment._run("a")).text for _ in texts]
+
+    environment = Noting()
+    if begun:
+        environment._begin(begun)
+        environment._ahead[1].result()
+    assert asyncio.run(run()) == texts
