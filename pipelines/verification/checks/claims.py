@@ -91,8 +91,8 @@ def _claims_of(sentence: str) -> list[Claim]:
 
 @lru_cache(maxsize=64)
 def _pattern(kind: str) -> re.Pattern[str]:
-    """The words of a kind, none of which begins within a word, in lower case: to ignore it would take three times as
-    long. Compiled when first needed, which is slow."""
+    """The words of a kind, none of which begins within a word, in lower case: to ignore case is three times
+    slower. Compiled when first needed, which is slow."""
     return re.compile(rf"(?!(?<=\w)\w)(?:{'|'.join(_WORDS[kind])})", re.VERBOSE)
 
 
