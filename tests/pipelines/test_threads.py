@@ -1,4 +1,4 @@
-"""How many threads numpy's BLAS takes in Darkroom's processes."""
+"""How many threads numpy's BLAS and OpenCV take in Darkroom's processes."""
 
 from __future__ import annotations
 
@@ -40,5 +40,13 @@ sys.meta_path.insert(0, AtNumpy())
 import {module}
 """
     others = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    done = subprocess.run([sys.executable, "-c", program], env=others | own, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{expected}\n"
+
+
+@pytest.mark.parametrize(("own", "expected"), [({}, "1"), ({"OPENCV_FOR_THREADS_NUM": "2"}, "2")])
+def test_opencv_takes_one_for_each_of_the_threads_that_call_it(own: dict[str, str], expected: str) -> None:
+    program = "from darkroom.pipelines.vision import registration; import cv2; print(cv2.getNumThreads())"
+    others = {name: value for name, value in os.environ.items() if name != "OPENCV_FOR_THREADS_NUM"}
     done = subprocess.run([sys.executable, "-c", program], env=others | own, capture_output=True, text=True, check=True)
     assert done.stdout == f"{expected}\n"
