@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
@@ -14,14 +14,14 @@ from PIL import Image, ImageDraw
 
 from darkroom.pipelines.demo.images import DemoSource
 from darkroom.pipelines.demo.images.figures import diagrams, figures
-from darkroom.pipelines.demo.images.material import LazyRow
+from darkroom.pipelines.demo.images.material import LazyRow, built
 from darkroom.pipelines.demo.images.maths import maths
 from darkroom.pipelines.generation import engine
 from darkroom.pipelines.generation.engine import Family
 from darkroom.pipelines.generation.recipes import Recipe, load_recipes
 from darkroom.pipelines.models.policies import oracle_script
 from darkroom.pipelines.records import Reject, Trajectory, Truth, TruthBox
-from darkroom.pipelines.sources import SourceRow
+from darkroom.pipelines.sources import BadRow, SourceRow
 from darkroom.pipelines.storage.workspace import Workspace
 from tests.conftest import SmallSource
 from tests.image_files import encoded
@@ -172,8 +172,9 @@ class DemoPart(DemoSource):
     def _all(self) -> list[LazyRow]:
         return [row for row in super()._all() if row.name.count("/") == 1 and row.name.split("/")[0] in self.kinds]
 
-    def _families(self, names: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-        return {}
+    def rows(self, shard: int) -> Iterator[SourceRow | BadRow]:
+        """Dealt to no family."""
+        return map(built, self._all())
 
 
 @pytest.fixture(scope="module")
