@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pyarrow.parquet as pq
 import pytest
@@ -22,6 +24,7 @@ from darkroom.pipelines.selection.sampling import SPLITS
 from darkroom.pipelines.sources.catalog import partition_key
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
+from measurements.diversity import distinct_n, thoughts_of
 from tests.e2e.demo_runs import demo, digests, ledger
 
 N_SHARDS = DemoSource().n_shards
@@ -150,6 +153,34 @@ def test_every_dataset_has_its_share_of_validation_rows_and_no_image_in_both_spl
                 for row in read_files(paths, only=("image_refs", "n_question_images")):
                     for ref in row["image_refs"][: row["n_question_images"]]:
                         assert split_of_image.setdefault(ref["sha256"], split) == split, folder.name
+
+
+@pytest.fixture(scope="module")
+def trajectories(undisturbed: tuple[Path, str]) -> dict[str, list[dict[str, Any]]]:
+    """The published rows by family, the columns that are read below."""
+    columns = ("question", "image_refs", "n_question_images", "rounds", "final_thought")
+    folders = (undisturbed[0] / "datasets" / "sft").iterdir()
+    return {folder.name: list(read_files(sorted(folder.glob("*.parquet")), only=columns)) for folder in folders}
+
+
+def test_four_questions_at_most_are_asked_about_an_image(trajectories: dict[str, list[dict[str, Any]]]) -> None:
+    questions: defaultdict[str, set[str]] = defaultdict(set)
+    for row in chain.from_iterable(trajectories.values()):
+        for ref in row["image_refs"][: row["n_question_images"]]:
+            questions[ref["sha256"]].add(row["question"])
+    assert max(map(len, questions.values())) <= 4
+
+
+def test_thoughts_are_in_many_words_and_none_of_them_says_nothing(
+    trajectories: dict[str, list[dict[str, Any]]],
+) -> None:
+    for family, rows in trajectories.items():
+        thoughts = [thoughts_of(row) for row in rows]
+        assert distinct_n(thoughts) >= 0.5, family
+        written = "\n".join([*thoughts, *(turn["code"] for row in rows for turn in row["rounds"])])
+        for empty in ("the part with the part in question", "the thing in question", "Having 1 computed"):
+            assert empty not in written, family
+        assert "not seen the picture yet" not in written, family
 
 
 def test_the_forecast_of_the_first_shard_holds_on_the_second(undisturbed: tuple[Path, str]) -> None:
