@@ -50,5 +50,21 @@ def test_every_name_that_is_offered_is_there(package: str) -> None:
     assert all(hasattr(module, name) for name in NAMES[package])
 
 
+@pytest.mark.parametrize("package", ["annotation", "assets", "pipelines", "sandbox", "train"])
+def test_no_module_takes_the_place_of_a_name_of_its_package(package: str) -> None:
+    """Once ``package/name.py`` is imported, ``package.name`` is the module, whatever the package defines."""
+    for path in _inits(ROOT / package):
+        name = ".".join(("darkroom", *path.parent.relative_to(ROOT).parts))
+        body = ast.parse(path.read_text()).body
+        imports = [part for part in body if isinstance(part, ast.ImportFrom)]
+        own = {part.name for part in body if isinstance(part, ast.ClassDef | ast.FunctionDef)}
+        taken = {alias.asname or alias.name: part.module for part in imports for alias in part.names}
+        modules = {f"{name}.{file.stem}" for file in path.parent.glob("*.py")}
+        modules |= {f"{name}.{file.parent.name}" for file in path.parent.glob("*/__init__.py")}
+        assert not {f"{name}.{each}" for each in own} & modules
+        for each, module in taken.items():  # from that very module, or itself a module
+            assert f"{name}.{each}" not in modules or module in (name, f"{name}.{each}"), each
+
+
 if __name__ == "__main__":
     PINNED.write_text(json.dumps(packages(), indent=1) + "\n")

@@ -23,7 +23,7 @@ def judges(incomplete: str) -> list[str]:
     return _beginning(judged_checks(), incomplete)
 
 
-def sources(incomplete: str) -> list[str]:
+def added_sources(incomplete: str) -> list[str]:
     from darkroom.pipelines.sources.catalog import Catalog
 
     with open_workspace() as workspace:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from darkroom.assets.commands import families, judges, sources
+from darkroom.assets.commands import added_sources as sources, families, judges
 from darkroom.assets.terminal import progress_bar
 from darkroom.pipelines.command_line.console import CONSOLE, open_workspace, print_line
 

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
-from darkroom.assets.commands import public_datasets, sources as added_sources
+from darkroom.assets.commands import added_sources, public_datasets
 from darkroom.pipelines.command_line.console import CONSOLE, AsJson, open_workspace, print_json, print_line
 from darkroom.pipelines.sources import Source, SourceError
 from darkroom.pipelines.sources.columns import BoxFrame, Columns
