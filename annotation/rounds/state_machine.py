@@ -104,7 +104,8 @@ class StateMachine:
             else:
                 valid[submission.person_id] = Accepted(annotation.version, submission)
         is_complete = n_entered >= n_wanted
-        return AcceptedSubmissions([*valid.values(), *void[: (n_wanted - len(valid)) * is_complete]], is_complete)
+        n_void = n_wanted - len(valid) if is_complete else 0
+        return AcceptedSubmissions([*valid.values(), *void[:n_void]], is_complete)
 
     def _submission(
         self, annotation: ReadAnnotation, read: ReadTask, state: RecordState, valid: Mapping[int, Accepted]

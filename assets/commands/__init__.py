@@ -1,4 +1,4 @@
-"""The commands, and the completion of their values in the shell; each list is read when it is needed."""
+"""The commands, a module per group of ``assets/commands.yaml``, and the completion of their values in the shell."""
 
 from collections.abc import Iterable
 

@@ -33,8 +33,7 @@ _LOCK = ".opening.lock"
 _DATABASES = ("history", "schedules")
 """Dagster's own folders with SQLite files."""
 _INDEX, _BUSY_SECONDS, _MOST_OPEN = "index", 60, 3
-"""The file of all runs' events, and the wait for a file that another process writes, both as in Dagster; and how many
-files stay open."""
+"""The file of all runs' events and the wait for a busy file, both as in Dagster; the number of files that stay open."""
 _FORMER_SETTINGS = {
     "23105d8e797fafa896bfcd199e2e19dabd625bcd18e654d1f0b3e4dceb170cc6",
     "821c91598672f7e4cee1c239abc581c4c034abb6257fd510f9794fa686524f24",
