@@ -85,7 +85,7 @@ def embedded(image: Image.Image, format: str, *, quality: int) -> str:
 
 def thumbnail(image: Image.Image, side: int, *, quality: int = 60) -> str:
     small = image.convert("RGB")
-    small.thumbnail((side, side), Image.Resampling.LANCZOS)
+    small.thumbnail((side, side), Image.Resampling.LANCZOS, reducing_gap=3.0)
     return embedded(small, "WEBP", quality=quality)
 
 

@@ -68,10 +68,14 @@ def ocr_version() -> str:
     return f"rapidocr {version('rapidocr')}" if _is_installed() else ""
 
 
-@cache
 def ocr_reader() -> OcrReader | None:
     """The one reader of this process; None without the extra ``ocr``."""
-    return OcrReader() if _is_installed() else None
+    with _making:  # threads that ask at once would each make one
+        return _reader()
+
+
+_making = Lock()
+_reader = cache(lambda: OcrReader() if _is_installed() else None)
 
 
 def _is_installed() -> bool:

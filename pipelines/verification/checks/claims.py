@@ -24,7 +24,7 @@ from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, chec
 from darkroom.pipelines.verification.checks.crop import executed_code
 from darkroom.pipelines.verification.checks.hint import comments
 from darkroom.pipelines.verification.grading.number_words import ONES
-from darkroom.pipelines.verification.grading.word_lists import Patterns, read_words
+from darkroom.pipelines.verification.grading.word_lists import COMPILING, Patterns, read_words
 from darkroom.pipelines.vision.image_transform import (
     PART_SHARE,
     ImageTransform,
@@ -93,7 +93,8 @@ def _claims_of(sentence: str) -> list[Claim]:
 def _pattern(kind: str) -> re.Pattern[str]:
     """The words of a kind, none of which begins within a word, in lower case: to ignore case is three times
     slower. Compiled when first needed, which is slow."""
-    return re.compile(rf"(?!(?<=\w)\w)(?:{'|'.join(_WORDS[kind])})", re.VERBOSE)
+    with COMPILING:
+        return re.compile(rf"(?!(?<=\w)\w)(?:{'|'.join(_WORDS[kind])})", re.VERBOSE)
 
 
 def _is_denied(sentence: str, end: int, kind: str) -> bool:

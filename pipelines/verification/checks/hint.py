@@ -27,7 +27,7 @@ from darkroom.pipelines.models.tasks import question_text
 from darkroom.pipelines.verification.case import Case
 from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, by_votes, check, failed, judged, passed
 from darkroom.pipelines.verification.grading.number_words import in_words
-from darkroom.pipelines.verification.grading.word_lists import WordModel, plain_quotes, read_words
+from darkroom.pipelines.verification.grading.word_lists import COMPILING, WordModel, plain_quotes, read_words
 from darkroom.pipelines.verification.judges.judge import Judge, JudgeQuestion
 
 PHRASES: dict[str, list[str]] = read_words(__file__, "hint_phrases")
@@ -42,7 +42,8 @@ _PATHS = re.compile(r"image_path(?:_\d+)?|video_path(?:_\d+)?")
 @cache
 def phrases(way: str) -> re.Pattern[str]:
     """One pattern of all of a way's, compiled when it is first asked for."""
-    return re.compile("|".join(PHRASES[way]), re.IGNORECASE)
+    with COMPILING:
+        return re.compile("|".join(PHRASES[way]), re.IGNORECASE)
 
 
 def hint_phrase(text: str, *, by_model: bool = True) -> str | None:

@@ -22,7 +22,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
+from threading import Lock
 from typing import Any
+
+COMPILING = Lock()
+"""Held while a large pattern is compiled: ``re`` keeps it, and threads that ask meanwhile would each make it."""
 
 
 def read_words(module: str, name: str = "") -> dict[str, Any]:

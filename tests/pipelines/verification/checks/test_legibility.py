@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -175,7 +176,9 @@ def test_a_plain_image_has_no_contrast():
     assert (found.rms, found.edges) == (0, 0)
 
 
-def test_the_reader_reads_print():
+def test_the_reader_reads_print_and_is_one_for_all_threads():
     pytest.importorskip("rapidocr")
+    with ThreadPoolExecutor(4) as threads:
+        assert len(set(threads.map(lambda _: ocr_reader(), range(4)))) == 1
     lines = ocr_reader().read(Image.open(io.BytesIO(NOTICE.images[0])))
     assert NOTICE.answer in " ".join(line.text for line in lines)
