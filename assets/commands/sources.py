@@ -160,7 +160,7 @@ def _opened(
 
 
 def remove(name: Annotated[str, typer.Argument(help="A source that was added.", autocompletion=added_sources)]) -> None:
-    """Remove a source that was added. Tables and datasets that were made of its rows stay, and its images."""
+    """Remove a source that was added. Tables and datasets of its rows stay until `darkroom remove SOURCE`."""
     from darkroom.assets.dagster_home.instance import refresh_dagster
     from darkroom.pipelines.sources.catalog import Catalog
 

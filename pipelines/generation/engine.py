@@ -30,6 +30,7 @@ from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.sources import Source
 from darkroom.pipelines.sources.ingest import ingest_shard
+from darkroom.pipelines.storage.removal import taken_down
 from darkroom.pipelines.storage.stage_runs import Outcome, StageProgress, StageReport, code_digest, run_stage
 from darkroom.pipelines.storage.tables import TableKey, TableStale
 from darkroom.pipelines.storage.workspace import Workspace
@@ -46,7 +47,7 @@ def intake(workspace: Workspace, source: Source, shard: int, partition: str) -> 
     inputs = digest(["samples", source.fingerprint, shard, code])
 
     def perform() -> Outcome[Sample]:
-        ingested = ingest_shard(source, shard, workspace.images)
+        ingested = ingest_shard(source, shard, workspace.images, removed=taken_down(workspace.home))
         notes = {name: note for name, note in (("lines", ingested.notes), ("boxes", ingested.boxes)) if note}
         return Outcome(ingested.samples, ingested.rejects, ingested.n_in, notes=notes)
 

@@ -60,6 +60,7 @@ class Reason(StrEnum):
     TOO_LARGE_IMAGE = "too_large_image"
     BOX_OUTSIDE_IMAGE = "box_outside_image"
     EXCLUDED = "excluded", "rejected"
+    REMOVED = "removed", "rejected"
     DUPLICATE = "duplicate", "rejected"
     MATERIAL_MISSING = "material_missing"
     # prepare

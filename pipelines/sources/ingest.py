@@ -1,15 +1,15 @@
 """Intake: a source's rows become samples; damaged, invalid and duplicate rows become typed rejects."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import islice, zip_longest
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from darkroom.pipelines.records import ImageRef, Reject, Sample, Truth, TruthBox, VideoRef, to_row
 from darkroom.pipelines.records.answers import letters_of
-from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.records.digest import digest, digest_bytes
 from darkroom.pipelines.records.reject_reasons import Reason, RowError, reject, storable
 from darkroom.pipelines.sources import BadRow, Source, SourceRow, UserBoxes
 from darkroom.pipelines.sources.answers import shows_words
@@ -19,6 +19,9 @@ from darkroom.pipelines.sources.mapping import shortened
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.media_validation import derived_steps
 from darkroom.sandbox.errors import raised_as
+
+if TYPE_CHECKING:
+    from darkroom.pipelines.storage.removal import TakeDown
 
 STAGE = "samples"
 _LONGEST = 200_000
@@ -40,9 +43,17 @@ class Intake:
     """The frame of its boxes, whether it was stated, and what speaks against it (JSON, for cards)."""
 
 
-def ingest_shard(source: Source, shard: int, store: ImageStore, *, n_rows: int | None = None) -> Intake:
+def ingest_shard(
+    source: Source,
+    shard: int,
+    store: ImageStore,
+    *,
+    n_rows: int | None = None,
+    removed: "Sequence[TakeDown]" = (),
+) -> Intake:
     """The shard's samples, in the source's order, and its rejects; images and videos are stored. ``n_rows``: only the
-    first ones; of a conversation, its samples count. Raises ``SourceError`` where the boxes' frame does not fit."""
+    first ones; of a conversation, its samples count. ``removed``: what may not be used. Raises ``SourceError`` where
+    the boxes' frame does not fit."""
     samples: dict[str, Sample] = {}
     rejects: list[Reject] = []
     notes, boxes = IntakeNotes(), _BoxColumn(source.name)
@@ -53,6 +64,7 @@ def ingest_shard(source: Source, shard: int, store: ImageStore, *, n_rows: int |
         n_in += 1
         notes.add_row(row)
         try:
+            _require_allowed(source.name, row, removed)
             sample = _sample(source.name, row, add_image, store.add_video, boxes)
             if sample.sample_id in samples:
                 raise RowError(Reason.DUPLICATE, f"the same content as {samples[sample.sample_id].source_row}")
@@ -65,6 +77,15 @@ def ingest_shard(source: Source, shard: int, store: ImageStore, *, n_rows: int |
     derived = Counter(step for sample in samples.values() for step in derived_steps(sample))
     lines += [NoteLine(n, f"samples with {step}") for step, n in sorted(derived.items())]
     return Intake(list(samples.values()), rejects, n_in, [*lines, *notes.lines()], frame)
+
+
+def _require_allowed(source: str, row: SourceRow | BadRow, removed: "Sequence[TakeDown]") -> None:
+    """Raises ``RowError`` for a row that was taken down, before anything of it is stored."""
+    files = (
+        () if isinstance(row, BadRow) or not removed else [digest_bytes(data) for data in (*row.images, *row.videos)]
+    )
+    if entry := next((entry for entry in removed if entry.is_about(source, row.row, files)), None):
+        raise RowError(Reason.REMOVED, entry.evidence)
 
 
 def _sample(
@@ -185,7 +206,9 @@ def _check_boxes(truth: Truth, images: tuple[ImageRef, ...]) -> None:
 
 
 def _rejected(source: str, row: SourceRow | BadRow, error: RowError) -> Reject:
-    if isinstance(row, BadRow):
+    if error.reason is Reason.REMOVED:
+        content: Mapping[str, Any] = {}
+    elif isinstance(row, BadRow):
         content = row.content
     else:
         sizes = {name: [f"{len(data)} bytes" for data in getattr(row, name)] for name in ("images", "videos")}

@@ -3,7 +3,7 @@ callers that wait. A call holds a lease while it runs (``leases.py``), so two pr
 it once. The table keeps its first name, ``acts``."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -136,6 +136,25 @@ class CallTable:
             Recorded(row.key, row.kind, json.loads(row.request), call, row.made_at)
             for row, call in zip(rows, calls, strict=True)
         ]
+
+    def results(self, kind: str) -> Iterator[tuple[str, str]]:
+        """Stream the calls of a kind: key, result as JSON."""
+        with self.engine.connect().execution_options(yield_per=1_000) as connection:
+            query = sa.select(_calls.c.key, _calls.c.result).where(_calls.c.kind == kind)
+            yield from map(tuple, connection.execute(query))
+
+    def forget(self, keys: Sequence[str]) -> None:
+        """Delete recorded calls: they are made, and paid for, again when they are needed."""
+        for part in parts_of(keys):
+            self._delete(_calls.c.key.in_(part))
+
+    def forget_about(self, digest: str) -> int:
+        """Delete the recorded calls whose request or result names a digest; returns their number."""
+        names = sa.or_(*(column.contains(digest, autoescape=True) for column in (_calls.c.request, _calls.c.result)))
+        return self._delete(names)
+
+    def _delete(self, condition: sa.ColumnElement[bool]) -> int:
+        return transact(self.engine, lambda connection: connection.execute(sa.delete(_calls).where(condition)).rowcount)
 
     def totals(self) -> dict[str, Totals]:
         columns = (sa.func.count(), sa.func.sum(_calls.c.seconds), sa.func.sum(_calls.c.cost_usd))

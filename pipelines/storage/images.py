@@ -11,6 +11,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 from weakref import WeakValueDictionary
@@ -212,6 +213,19 @@ class ImageStore:
         # checks open the image of a row five times and more, and rows about one image follow each other
         return _DECODED.get(ref.sha256, data, decode) if ref.width * ref.height <= _KEPT_PIXELS else decode(data)
 
+    def files(self) -> Iterator[tuple[str, int, float]]:
+        """Every stored file: digest, bytes, when it was stored (seconds since 1970). Raises ``StorageError``."""
+        with storage_errors(self.url):
+            files = self._fs.find(self._root, detail=True) if self._fs.exists(self._root) else {}
+        for path, file in files.items():
+            stored = next(file[name] for name in ("mtime", "LastModified", "updated", "last_modified") if name in file)
+            yield path.rpartition("/")[2], file["size"], stored if isinstance(stored, float) else stored.timestamp()
+
+    def delete(self, sha256: str) -> None:
+        """Delete a stored file, if it is there. Raises ``StorageError``."""
+        with storage_errors(self.url), suppress(FileNotFoundError):
+            self._fs.rm_file(self._path(sha256))
+
     def path(self, ref: ImageRef) -> str:
         """Path of the image's file in its file system."""
         return self._path(ref.sha256)
@@ -226,6 +240,8 @@ class ImageStore:
         may_be_there = self._cache is None or self._cache.has(sha256)
         with storage_errors(self.url):
             if may_be_there and self._fs.exists(path):
+                if self._local:
+                    os.utime(path)  # it is wanted again: to `darkroom gc` it is new
                 return sha256
         if self._local:
             write_whole(Path(path), data)
