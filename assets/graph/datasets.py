@@ -63,7 +63,8 @@ def sft_dataset_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
         metadata: dict[str, dg.MetadataValue] = {}
         with workspace.open() as opened:
             tables = opened.tables
-            for dataset in sft_datasets(opened, recipes, config):
+            datasets = sft_datasets(opened, recipes, config)
+            for dataset in datasets:
                 report, shipped = dataset.publish()
                 context.log.info("%s: %d rows, %d bytes", shipped.folder, shipped.n_rows, shipped.n_bytes)
                 family, shards = dataset.recipe.family, dataset.partitions
@@ -71,6 +72,7 @@ def sft_dataset_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
                 counts.update(rows_in=sum(tables.n_rows(key) for key in tables.existing(keys)), rows_out=shipped.n_rows)
                 counts.update(rejected=report.n_rejected, quarantined=report.n_quarantined)
                 metadata |= _shipped_metadata(opened, family, shipped, shards)
+            metadata |= pages.rejects_metadata(*(tables.stream_rejects(dataset.key) for dataset in datasets))
         families = dict.fromkeys([stage_key(recipe.family, "trajectories") for recipe in recipes], Trajectory)
         metadata |= dataset_columns("trajectories", {**families, SAMPLES_KEY: Sample})
         is_conserved = counts["rows_in"] == counts["rows_out"] + counts["rejected"] + counts["quarantined"]

@@ -28,6 +28,7 @@ from darkroom.pipelines.publishing.rl_dataset import KEY as RL_ROWS, rl_folder
 from darkroom.pipelines.records import Reject, Sample
 from darkroom.pipelines.records.annotation import asked, measured_on
 from darkroom.pipelines.records.reject_reasons import Reason
+from darkroom.pipelines.records.samples import LICENCE_REMEDY
 from darkroom.pipelines.rl import pass_rates, suitability
 from darkroom.pipelines.rl.facts import all_votes, polled, stage_facts
 from darkroom.pipelines.sources.intake_notes import IntakeNotes
@@ -227,6 +228,8 @@ def _print_mix(console: Console, workspace: Workspace) -> None:
             groups["suitable"][str(label["suitable"]).lower()] += 1
     for name, values in groups.items():
         console.print(fact(f"  {name}", ", ".join(f"{value} {n:,}" for value, n in values.most_common())))
+    if n_unlicensed := tables.facts(RL_ROWS)["reasons"].get(Reason.LICENCE_UNKNOWN):
+        console.print(fact("  left out", f"{n_unlicensed:,} rows of unknown licence; {LICENCE_REMEDY}"))
     if groups["origin"]["annotated"]:
         console.print(fact("  annotated by", annotators_of(workspace)))
 

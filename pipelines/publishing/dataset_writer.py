@@ -27,8 +27,8 @@ from darkroom.pipelines.publishing.row_selection import Selection
 from darkroom.pipelines.records import ImageRef, Reject, Sample, VideoRef, from_row, to_row
 from darkroom.pipelines.records.annotation import asked
 from darkroom.pipelines.records.digest import digest_bytes
-from darkroom.pipelines.records.reject_reasons import reject
-from darkroom.pipelines.records.samples import bare_sample
+from darkroom.pipelines.records.reject_reasons import Reason, reject
+from darkroom.pipelines.records.samples import LICENCE_REMEDY, bare_sample
 from darkroom.pipelines.selection.decontamination import read_benchmarks
 from darkroom.pipelines.selection.sampling import ALL_FOR_TRAINING, SPLITS, Split, Splits, grouped
 from darkroom.pipelines.selection.screening import Screening
@@ -39,6 +39,7 @@ from darkroom.pipelines.storage.stage_runs import Outcome, StageReport, begin_wo
 from darkroom.pipelines.storage.store_paths import StorePath, content
 from darkroom.pipelines.storage.tables import Mask, TableKey
 from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.sandbox.errors import UserError
 
 R = TypeVar("R")
 F = TypeVar("F", bound=SampleFacts)
@@ -128,6 +129,7 @@ class Publication(ABC, Generic[R, F]):
         head = front_matter(own.pop("title"), facts, self.kind, tags=own.pop("tags"), languages=self.languages)
         own["benchmarks"] = [benchmark.name for benchmark in read_benchmarks(listed)] if listed.exists() else []
         counts = {"facts": facts, "report": report, "n_by_split": n_by_split}
+        own |= {"n_unlicensed": facts.n_unlicensed, "licence_remedy": LICENCE_REMEDY}
         return render(self.card_template, front_matter=head, asked=asked, **counts, **own) + "\n"
 
     @property
@@ -173,8 +175,13 @@ class Publication(ABC, Generic[R, F]):
         return report, self._write_folder(report, inputs) if shipped is None else shipped
 
     def make_table(self) -> StageReport:
-        """Select the rows that ship."""
-        return run_stage(self.workspace.tables, self.key, self.record, inputs=self.inputs(), perform=self._outcome)
+        """Select the rows that ship. Raises ``UserError`` where none does for want of a licence; what an earlier build
+        shipped stays."""
+        report = run_stage(self.workspace.tables, self.key, self.record, inputs=self.inputs(), perform=self._outcome)
+        if not report.n_out and (n := report.reasons.get(Reason.LICENCE_UNKNOWN, 0)):
+            name = "/".join(self.folder.parts[-2:])
+            raise UserError(f"{name} would be empty: no licence is known of {n:,} rows; {LICENCE_REMEDY}")
+        return report
 
     def _outcome(self) -> Outcome[R]:
         selection = self.select()
@@ -237,7 +244,8 @@ class Publication(ABC, Generic[R, F]):
         (folder / _CARD).write_text(self.card(facts, report, n_by_split, folder))
         names = ("n_rows", "n_images", "n_bytes")
         counts = {name: sum(getattr(writer, name) for writer in writers.values()) for name in names}
-        rest = {"validation_share": self.validation_share} | ({"intake": facts.intake} if facts.intake else {})
+        found = {"intake": facts.intake, "n_unlicensed": facts.n_unlicensed}
+        rest = {"validation_share": self.validation_share, **{name: fact for name, fact in found.items() if fact}}
         manifest = write_manifest(folder, {split: writer.digests for split, writer in writers.items()})
         marker = {"inputs": inputs, **counts, "manifest": manifest, **rest}
         (folder / MARKER).write_text(json.dumps(marker, sort_keys=True))

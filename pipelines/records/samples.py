@@ -119,6 +119,18 @@ class Sample:
     videos: tuple[VideoRef, ...] = ()
 
 
+def is_licensed(license: str) -> bool:
+    """True if a licence is stated, for all parts of a compound one (``CC0-1.0 AND MIT``)."""
+    return _UNSTATED.isdisjoint(part.strip() for part in license.casefold().split(" and "))
+
+
+_UNSTATED = {"", "unknown", "not stated"}
+LICENCE_REMEDY = (
+    "state `license` in the source's file (of annotations: campaign.yaml), or set DARKROOM_SHIP_UNLICENSED=1"
+)
+"""For rows of unknown licence, which do not ship."""
+
+
 def bare_sample(sample_id: str, question: str, images: tuple[ImageRef, ...] = (), **known: Any) -> Sample:
     """A question without an answer; of its other fields the ``known`` ones, the rest empty."""
     empty = {

@@ -101,6 +101,8 @@ class WorkspaceSettings(EnvironmentSettings):
     environments: Path | None = setting("_ENVIRONMENTS", None)
     """Folder where vLLM and Label Studio are installed, which several workspaces may share; default: `environments/` in
     the local folder."""
+    ships_unlicensed: bool = setting("_SHIP_UNLICENSED", False)
+    """Ship rows of unknown licence, too."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:

@@ -13,7 +13,7 @@ from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.records import CheckedLabel, RLRow, Sample, Trajectory
 from darkroom.pipelines.records.annotation import Annotators, asked, measured_on, writer_in_words
 from darkroom.pipelines.records.digest import key64
-from darkroom.pipelines.records.samples import right_answers
+from darkroom.pipelines.records.samples import is_licensed, right_answers
 from darkroom.pipelines.rl import labels
 from darkroom.pipelines.rl.facts import shards_with
 from darkroom.pipelines.sources.answers import EQUALLY_FREQUENT, MOST_FREQUENT
@@ -48,6 +48,10 @@ class SampleFacts:
         self.licenses[sample.license or "not stated"] += 1
         self.categories[sample.category or "none"] += 1
         self.derived.update(derived_steps(sample))
+
+    @property
+    def n_unlicensed(self) -> int:
+        return sum(n for license, n in self.licenses.items() if not is_licensed(license))
 
     @property
     def intake(self) -> list[str]:

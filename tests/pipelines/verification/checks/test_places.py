@@ -160,7 +160,7 @@ def test_honest_datasets_are_hardly_ever_called_knowing() -> None:
 
 
 def _share_called(n: int, chance: float, *, known: float) -> float:
-    """The share of datasets of ``n`` rows called beyond chance, exactly, if a share of the rows ``known``s the place."""
+    """The share of datasets called beyond chance, exactly, if in a share of the rows the place is ``known``."""
     hit = known + (1 - known) * chance
     called = (k for k in range(n + 1) if FirstLooks(n, k, n * chance).is_beyond_chance)
     return sum(math.comb(n, k) * hit**k * (1 - hit) ** (n - k) for k in called)
