@@ -10,7 +10,7 @@ import dagster as dg
 from darkroom.annotation.label_studio.server import connect
 from darkroom.annotation.queues.base import read_verdicts
 from darkroom.annotation.queues.review import ROUND as REVIEW, ReviewQueue
-from darkroom.annotation.rounds.accepted_source import read_accepted
+from darkroom.annotation.rounds.accepted_source import annotators_of, read_accepted
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.sync import pulled_since
@@ -23,7 +23,8 @@ from darkroom.assets.pages import metadata as pages
 from darkroom.assets.pages.declared_metadata import dataset_columns, table_columns
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.stage import SAMPLES
-from darkroom.pipelines.publishing.judge_stats import REVIEWS, acceptance, origins_of, read_reviews
+from darkroom.pipelines.publishing.dataset_reader import origins_in
+from darkroom.pipelines.publishing.judge_stats import REVIEWS, acceptance, read_reviews
 from darkroom.pipelines.publishing.parquet_shards import Shipped
 from darkroom.pipelines.publishing.rl_dataset import KEY, RlDataset
 from darkroom.pipelines.publishing.sft_dataset import SftDataset
@@ -88,7 +89,7 @@ def sft_datasets(workspace: Workspace, recipes: Sequence[Recipe], config: Datase
     """The datasets of the families, with their tables made and their splits, which are those of all families."""
     quotas, parts = config.quotas_of(recipes), config.model_dump(include={"validation_share", "n_replayed"})
     parts["partitions"] = drafted_partitions(workspace.tables, recipes, _shards(workspace))
-    parts["screening"] = Screening(workspace)
+    parts |= {"screening": Screening(workspace), "annotators": {ACCEPTED.asset[0]: annotators_of(workspace)}}
     datasets = [SftDataset(workspace, recipe, n_rows=quotas.get(recipe.family), **parts) for recipe in recipes]
     for dataset in datasets:
         dataset.make_table()
@@ -117,7 +118,7 @@ def rl_dataset_asset() -> dg.AssetsDefinition:
             details: dict[str, Any] = {
                 **pages.rl_dataset_metadata(opened.tables.stream(KEY, RLRow)),
                 **pages.samples_pages((row.sample for row in opened.tables.stream(KEY, RLRow)), opened.images),
-                "annotated_by": people.annotators,
+                **pages.texts(origins_in([shipped.folder])),
                 "megabytes": _megabytes(shipped),
                 **dataset_columns("prompts", {SAMPLES_KEY: Sample, dg.AssetKey(Candidates.asset): Candidates.kind}),
             }
@@ -182,8 +183,9 @@ def _shipped_metadata(
     questions = {sample_id: question for sample_id, question in pairs if sample_id in sample_ids}
     metadata = {"folder": dg.MetadataValue.path(str(shipped.folder)), "megabytes": _megabytes(shipped)}
     metadata |= {"rows": dg.MetadataValue.int(shipped.n_rows), "images": dg.MetadataValue.int(shipped.n_images)}
-    metadata["preview"] = pages.trajectories_preview(previewed, questions, workspace.images)
-    metadata |= pages.texts(origins_of(tables, key, partitions))
+    if previewed:
+        metadata["preview"] = pages.trajectories_preview(previewed, questions, workspace.images)
+    metadata |= pages.texts(origins_in([shipped.folder]))
     return {f"{family}_{name}": value for name, value in metadata.items()}
 
 

@@ -21,7 +21,7 @@ from darkroom.assets.graph.training_config import (
     sft_program,
     tiny_program,
 )
-from darkroom.pipelines.publishing.dataset_reader import dataset_files, dataset_folders, n_rows_of
+from darkroom.pipelines.publishing.dataset_reader import dataset_files, dataset_folders, n_rows_of, origins_in
 from darkroom.pipelines.publishing.rl_dataset import RL_PROMPTS
 from darkroom.pipelines.storage.atomic_write import share_folder
 from darkroom.pipelines.storage.workspace import Workspace
@@ -89,7 +89,7 @@ def sft_checkpoint(
     datasets += [opened.local_datasets(name) for name in config.datasets]
     datasets = datasets or [opened.local_datasets("sft")]
     program = sft_program(datasets, _base_model(opened), opened.checkpoint("sft"), config, tiny=_is_tiny(opened))
-    return launch(context, program, launcher)
+    return launch(context, program, launcher, origins_in(datasets))
 
 
 @_asset(kinds={"pytorch", "huggingface"}, deps=[SFT_DATASET, RL_DATASET, sft_checkpoint])
@@ -109,7 +109,7 @@ def grpo_checkpoint(
         first = f"materialise `{config.prompts}_dataset` first"
         raise dg.Failure(f"there is no {dataset}: {first}, or set `prompts` to the other dataset (rl or sft)")
     program = grpo_program(dataset, opened.checkpoint("sft"), opened.checkpoint("grpo"), config, tiny=_is_tiny(opened))
-    return launch(context, program, launcher)
+    return launch(context, program, launcher, origins_in([dataset]))
 
 
 @_asset(
@@ -144,7 +144,9 @@ def evaluation(
     if datasets or config.benchmarks:
         model = _base_model(opened) if config.checkpoint == "base" else opened.checkpoint(config.checkpoint)
         output = opened.local / "evaluations" / config.checkpoint
-        result = launch(context, evaluation_program(datasets, model, output, config, tiny=_is_tiny(opened)), launcher)
+        program = evaluation_program(datasets, model, output, config, tiny=_is_tiny(opened))
+        of_benchmarks = {"written_by": f"the authors of {', '.join(config.benchmarks)}"}
+        result = launch(context, program, launcher, origins_in(datasets) if datasets else of_benchmarks)
         share_folder(output, opened.evaluation(config.checkpoint))
         yield result
         yield dg.AssetCheckResult(passed=True)

@@ -123,6 +123,10 @@ class Publication(ABC, Generic[R, F]):
         """Facts that only this kind of card states, by the template's names, with its ``title`` and ``tags``; the
         parquet files in ``folder`` are complete when this is computed."""
 
+    @abstractmethod
+    def origins(self, facts: F) -> Mapping[str, str]:
+        """Who wrote, judged and annotated the rows, in words (``dataset_reader.origins_in``)."""
+
     def card(self, facts: F, report: StageReport, n_by_split: Mapping[str, int], folder: Path) -> str:
         """The card's text, of complete parquet files in ``folder``."""
         own, listed = self.card_facts(facts, folder), self.workspace.benchmarks
@@ -244,7 +248,7 @@ class Publication(ABC, Generic[R, F]):
         (folder / _CARD).write_text(self.card(facts, report, n_by_split, folder))
         names = ("n_rows", "n_images", "n_bytes")
         counts = {name: sum(getattr(writer, name) for writer in writers.values()) for name in names}
-        found = {"intake": facts.intake, "n_unlicensed": facts.n_unlicensed}
+        found = {"intake": facts.intake, "n_unlicensed": facts.n_unlicensed, "origins": dict(self.origins(facts))}
         rest = {"validation_share": self.validation_share, **{name: fact for name, fact in found.items() if fact}}
         manifest = write_manifest(folder, {split: writer.digests for split, writer in writers.items()})
         marker = {"inputs": inputs, **counts, "manifest": manifest, **rest}

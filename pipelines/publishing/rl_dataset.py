@@ -123,6 +123,9 @@ class RlDataset(Publication[RLRow, RlFacts]):
         own = ("workspace", "partitions", "annotators", "from_drafts")
         return RlFacts(choices=self._intake_choices, **{name: getattr(self, name) for name in own})
 
+    def origins(self, facts: RlFacts) -> Mapping[str, str]:
+        return facts.origins_in_words
+
     def card_facts(self, facts: RlFacts, folder: Path) -> dict[str, Any]:
         workspace = self.workspace
         return {

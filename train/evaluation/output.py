@@ -66,7 +66,10 @@ def write_output(
     pairs = [(scored.question.sample, trajectory(scored, findings, evaluated)) for scored in rollouts]
     with tempfile.TemporaryDirectory() as rows:
         write_trajectories(Path(rows), pairs, store=store)
-        write_gallery(part / "gallery.html", [Path(rows)], title=f"Rollouts of {evaluated.policy.identity.model}")
+        n_named = record["results"]["all"]["n_naming_a_region"]
+        note = f" ({n_named} questions name where to look: finding it is not shown)" if n_named else ""
+        title = f"Rollouts of {evaluated.policy.identity.model}{note}"
+        write_gallery(part / "gallery.html", [Path(rows)], title=title)
     (part / REPORT).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     replace_folder(folder, part)
 

@@ -26,6 +26,7 @@ from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.verification.checks.crop import FirstLooks, first_looks, look_scores
 
 _NOT_MEASURED = "not measured"
+_AUTHOR = "question and answer"
 
 
 @dataclass
@@ -142,6 +143,19 @@ class RlFacts(SampleFacts):
         """For each fact of the rows: what, by whom, and for how many rows."""
         return [(what, who, n) for what, counts in self._origins.items() for who, n in sorted(counts.items())]
 
+    @property
+    def origins_in_words(self) -> Mapping[str, str]:
+        """``origins`` as ``dataset_reader.origins_in`` reads them."""
+        known = {
+            what: ", ".join(sorted(who))
+            for what, counts in self._origins.items()
+            if (who := counts.keys() - {_NOT_MEASURED})
+        }
+        written_by = known.pop(_AUTHOR, "")
+        judged_by = ", ".join(f"{who} ({what})" for what, who in known.items())
+        annotated_by = self.annotators if self.public_or_annotated["annotated"] else ""
+        return {"written_by": written_by, "judged_by": judged_by, "annotated_by": annotated_by}
+
     def _who(self, row: RLRow) -> Mapping[str, str | None]:
         is_theirs, sample_id = row.origin == "annotated", row.sample.sample_id
         author: str = row.sample.source
@@ -149,7 +163,7 @@ class RlFacts(SampleFacts):
             author = f"{self.annotators}, from a model's draft" if sample_id in self.from_drafts else self.annotators
         second_round = f"{self.annotators}, in a second round"
         return {
-            "question and answer": author,
+            _AUTHOR: author,
             "label compared with answers of": second_round if is_theirs else self._checked.get(key64(sample_id)),
             "pass rate, difficulty": measured_on([row.pass_rate.votes.judge]) if row.pass_rate else None,
             "tool necessity": measured_on([row.necessity.forced.judge]) if row.necessity else None,
