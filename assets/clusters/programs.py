@@ -207,22 +207,18 @@ def job_directory() -> Iterator[JobDirectory]:
         yield JobDirectory(Path(folder))
 
 
-def launch(
-    context: dg.AssetExecutionContext, program: Program, launcher: LauncherResource, facts: Mapping[str, str]
-) -> dg.MaterializeResult:
-    """Run ``program``, log its steps as they happen, and return its result with ``facts``. Cancelling the run ends the
-    program and all its processes. Raises ``dg.Failure`` with the program's error message."""
+def launch(context: dg.AssetExecutionContext, program: Program, launcher: LauncherResource) -> dg.MaterializeResult:
+    """Run ``program``, log its steps as they happen, and return its result. Cancelling the run ends the program and all
+    its processes. Raises ``dg.Failure`` with the program's error message."""
     command = program.command(n_processes=launcher.n_processes)
     try:
         with job_directory() as job:
-            return _followed(context, command, job, facts)
+            return _followed(context, command, job)
     except LaunchError as error:
         raise dg.Failure(str(error), metadata={"command": shlex.join(command)}, allow_retries=False) from error
 
 
-def _followed(
-    context: dg.AssetExecutionContext, command: Sequence[str], job: JobDirectory, facts: Mapping[str, str]
-) -> dg.MaterializeResult:
+def _followed(context: dg.AssetExecutionContext, command: Sequence[str], job: JobDirectory) -> dg.MaterializeResult:
     steps, reader = StepLog(context), MessageFile(job.messages)
     # the op's context: Pipes 1.13 reads a property of the asset's that Dagster deprecates
     with dg.open_pipes_session(context.op_execution_context, dg.PipesEnvContextInjector(), reader) as session:
@@ -244,7 +240,7 @@ def _followed(
             raise
     steps.update(session)
     process.check()
-    metadata = {"ran_on": process.description, "command": shlex.join(command), **facts}
+    metadata = {"ran_on": process.description, "command": shlex.join(command)}
     return dg.PipesClientCompletedInvocation(session, metadata=metadata).get_materialize_result()
 
 

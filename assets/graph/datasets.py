@@ -10,7 +10,7 @@ import dagster as dg
 from darkroom.annotation.label_studio.server import connect
 from darkroom.annotation.queues.base import read_verdicts
 from darkroom.annotation.queues.review import ROUND as REVIEW, ReviewQueue
-from darkroom.annotation.rounds.accepted_source import annotators_of, read_accepted
+from darkroom.annotation.rounds.accepted_source import read_accepted
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.sync import pulled_since
@@ -89,7 +89,7 @@ def sft_datasets(workspace: Workspace, recipes: Sequence[Recipe], config: Datase
     """The datasets of the families, with their tables made and their splits, which are those of all families."""
     quotas, parts = config.quotas_of(recipes), config.model_dump(include={"validation_share", "n_replayed"})
     parts["partitions"] = drafted_partitions(workspace.tables, recipes, _shards(workspace))
-    parts |= {"screening": Screening(workspace), "annotators": {ACCEPTED.asset[0]: annotators_of(workspace)}}
+    parts["screening"] = Screening(workspace)
     datasets = [SftDataset(workspace, recipe, n_rows=quotas.get(recipe.family), **parts) for recipe in recipes]
     for dataset in datasets:
         dataset.make_table()

@@ -6,8 +6,6 @@ from typing import Any
 
 import dagster as dg
 
-from darkroom.annotation.rounds.accepted_source import annotators_of
-from darkroom.annotation.rounds.tables import ACCEPTED
 from darkroom.assets.graph.partitions import SHARDS, SHARDS_OF
 from darkroom.assets.graph.resources import DraftSettings, VerdictSettings
 from darkroom.assets.graph.stage_assets import SPECS, StageInputs, stage_asset, stage_result
@@ -19,7 +17,7 @@ from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.released import ReleasedPolicy
 from darkroom.pipelines.publishing.judge_stats import judge_stats_of, origins_of
 from darkroom.pipelines.records import Draft, Reject, Sample, Trajectory
-from darkroom.pipelines.sources.catalog import Catalog, source_of
+from darkroom.pipelines.sources.catalog import Catalog
 from darkroom.pipelines.storage.stage_runs import StageReport
 from darkroom.pipelines.storage.tables import TableKey
 
@@ -137,15 +135,13 @@ def _stage(
 
 def _details(family: Family, stage: str, report: StageReport) -> dict[str, Any]:
     tables, images = family.workspace.tables, family.workspace.images
-    origins = dict(origins_of(tables, report.key, [family.partition]))
-    if source_of(family.partition) == ACCEPTED.asset[0]:
-        origins["annotated_by"] = annotators_of(family.workspace)
+    origins = pages.texts(origins_of(tables, report.key, [family.partition]))
     if stage == "drafts":
-        return {**pages.texts(origins)}
+        return {**origins}
     questions = dict(tables.columns(family.samples_key, "sample_id", "question"))
     trajectories = tables.read(report.key, Trajectory)
     details: dict[str, Any] = {
-        **pages.texts(origins),
+        **origins,
         **pages.trajectories_examples(trajectories, questions, images),
         "preview": pages.trajectories_preview(trajectories, questions, images),
     }

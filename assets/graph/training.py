@@ -89,7 +89,8 @@ def sft_checkpoint(
     datasets += [opened.local_datasets(name) for name in config.datasets]
     datasets = datasets or [opened.local_datasets("sft")]
     program = sft_program(datasets, _base_model(opened), opened.checkpoint("sft"), config, tiny=_is_tiny(opened))
-    return launch(context, program, launcher, origins_in(datasets))
+    context.add_output_metadata(origins_in(datasets))
+    return launch(context, program, launcher)
 
 
 @_asset(kinds={"pytorch", "huggingface"}, deps=[SFT_DATASET, RL_DATASET, sft_checkpoint])
@@ -109,7 +110,8 @@ def grpo_checkpoint(
         first = f"materialise `{config.prompts}_dataset` first"
         raise dg.Failure(f"there is no {dataset}: {first}, or set `prompts` to the other dataset (rl or sft)")
     program = grpo_program(dataset, opened.checkpoint("sft"), opened.checkpoint("grpo"), config, tiny=_is_tiny(opened))
-    return launch(context, program, launcher, origins_in([dataset]))
+    context.add_output_metadata(origins_in([dataset]))
+    return launch(context, program, launcher)
 
 
 @_asset(
@@ -144,9 +146,9 @@ def evaluation(
     if datasets or config.benchmarks:
         model = _base_model(opened) if config.checkpoint == "base" else opened.checkpoint(config.checkpoint)
         output = opened.local / "evaluations" / config.checkpoint
-        program = evaluation_program(datasets, model, output, config, tiny=_is_tiny(opened))
-        of_benchmarks = {"written_by": f"the authors of {', '.join(config.benchmarks)}"}
-        result = launch(context, program, launcher, origins_in(datasets) if datasets else of_benchmarks)
+        authors = {"written_by": f"the authors of {', '.join(config.benchmarks)}"}
+        context.add_output_metadata(origins_in(datasets) if datasets else authors, output_name="result")
+        result = launch(context, evaluation_program(datasets, model, output, config, tiny=_is_tiny(opened)), launcher)
         share_folder(output, opened.evaluation(config.checkpoint))
         yield result
         yield dg.AssetCheckResult(passed=True)

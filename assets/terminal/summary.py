@@ -185,13 +185,11 @@ def shipped_origins(workspace: Workspace) -> dict[str, dict[str, str]]:
 
 
 def _origins(workspace: Workspace) -> Iterator[tuple[str, str]]:
-    origins = shipped_origins(workspace)
-    by_who = by_key(((what, who), name) for name, known in origins.items() for what, who in known.items())
+    datasets = shipped_origins(workspace)
+    by_who = by_key((origin, name) for name, origins in datasets.items() for origin in origins.items())
     for (what, who), names in sorted(by_who.items(), reverse=True):
-        yield (
-            what.replace("_", " ").capitalize(),
-            f"{who}: {'all datasets' if len(names) == len(origins) else ', '.join(names)}",
-        )
+        whose = "all datasets" if len(names) == len(datasets) else ", ".join(names)
+        yield what.replace("_", " ").capitalize(), f"{who}: {whose}"
 
 
 def _rejects_table(workspace: Workspace, recipes: Sequence[Recipe], partitions: Sequence[str]) -> RenderableType:

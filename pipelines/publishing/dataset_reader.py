@@ -100,15 +100,15 @@ def read_marker(folder: StorePath) -> dict[str, Any]:
     return facts
 
 
-_ORIGINS = {"written_by": "not stated", "judged_by": "nobody", "annotated_by": "nobody"}
+_ORIGINS = {"written_by": "not stated", "judged_by": "no judge", "annotated_by": "nobody"}
 
 
 def origins_in(folders: Iterable[StorePath]) -> dict[str, str]:
-    """Who wrote, judged and annotated the rows of datasets in ``folders`` or below them, in words, by their markers."""
+    """Who wrote, judged and annotated the rows of datasets in ``folders`` or below them, by their markers."""
     datasets = chain.from_iterable(dataset_folders(folder) or [folder] for folder in folders)
     stated = [origins for folder in datasets if isinstance(origins := marker_facts(folder).get("origins"), dict)]
-    known = {what: dict.fromkeys(str(each[what]) for each in stated if each.get(what)) for what in _ORIGINS}
-    return {what: "; ".join(known[what]) or unknown for what, unknown in _ORIGINS.items()}
+    names = {what: dict.fromkeys(str(each[what]) for each in stated if each.get(what)) for what in _ORIGINS}
+    return {what: "; ".join(names[what]) or unknown for what, unknown in _ORIGINS.items()}
 
 
 def split_of(file: StorePath) -> str:

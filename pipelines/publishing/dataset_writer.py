@@ -28,7 +28,7 @@ from darkroom.pipelines.records import ImageRef, Reject, Sample, VideoRef, from_
 from darkroom.pipelines.records.annotation import asked
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.records.reject_reasons import Reason, reject
-from darkroom.pipelines.records.samples import LICENCE_REMEDY, bare_sample
+from darkroom.pipelines.records.samples import LICENCE_REMEDY, bare_sample, is_licensed
 from darkroom.pipelines.selection.decontamination import read_benchmarks
 from darkroom.pipelines.selection.sampling import ALL_FOR_TRAINING, SPLITS, Split, Splits, grouped
 from darkroom.pipelines.selection.screening import Screening
@@ -120,20 +120,15 @@ class Publication(ABC, Generic[R, F]):
 
     @abstractmethod
     def card_facts(self, facts: F, folder: Path) -> dict[str, Any]:
-        """Facts that only this kind of card states, by the template's names, with its ``title`` and ``tags``; the
-        parquet files in ``folder`` are complete when this is computed."""
+        """Facts that only this kind of card states, by the template's names, with its ``title`` and ``tags``, and the
+        marker's ``origins``; the parquet files in ``folder`` are complete when this is computed."""
 
-    @abstractmethod
-    def origins(self, facts: F) -> Mapping[str, str]:
-        """Who wrote, judged and annotated the rows, in words (``dataset_reader.origins_in``)."""
-
-    def card(self, facts: F, report: StageReport, n_by_split: Mapping[str, int], folder: Path) -> str:
-        """The card's text, of complete parquet files in ``folder``."""
-        own, listed = self.card_facts(facts, folder), self.workspace.benchmarks
+    def card(self, facts: F, report: StageReport, n_by_split: Mapping[str, int], own: dict[str, Any]) -> str:
+        """The card's text, with its ``own`` facts."""
+        listed = self.workspace.benchmarks
         head = front_matter(own.pop("title"), facts, self.kind, tags=own.pop("tags"), languages=self.languages)
         own["benchmarks"] = [benchmark.name for benchmark in read_benchmarks(listed)] if listed.exists() else []
-        counts = {"facts": facts, "report": report, "n_by_split": n_by_split}
-        own |= {"n_unlicensed": facts.n_unlicensed, "licence_remedy": LICENCE_REMEDY}
+        counts = {"licence_remedy": LICENCE_REMEDY, "facts": facts, "report": report, "n_by_split": n_by_split}
         return render(self.card_template, front_matter=head, asked=asked, **counts, **own) + "\n"
 
     @property
@@ -245,11 +240,15 @@ class Publication(ABC, Generic[R, F]):
                 writers[split].write(self.shipped_row(row, sample))
                 facts.add(row, sample)
                 n_by_split[split] += 1
-        (folder / _CARD).write_text(self.card(facts, report, n_by_split, folder))
+        noted: dict[str, Any] = {
+            "n_unlicensed": sum(n for licence, n in facts.licenses.items() if not is_licensed(licence))
+        }
+        own = {**self.card_facts(facts, folder), **noted}
+        noted |= {"intake": facts.intake, "origins": own.pop("origins")}
+        (folder / _CARD).write_text(self.card(facts, report, n_by_split, own))
         names = ("n_rows", "n_images", "n_bytes")
         counts = {name: sum(getattr(writer, name) for writer in writers.values()) for name in names}
-        found = {"intake": facts.intake, "n_unlicensed": facts.n_unlicensed, "origins": dict(self.origins(facts))}
-        rest = {"validation_share": self.validation_share, **{name: fact for name, fact in found.items() if fact}}
+        rest = {"validation_share": self.validation_share, **{name: fact for name, fact in noted.items() if fact}}
         manifest = write_manifest(folder, {split: writer.digests for split, writer in writers.items()})
         marker = {"inputs": inputs, **counts, "manifest": manifest, **rest}
         (folder / MARKER).write_text(json.dumps(marker, sort_keys=True))

@@ -74,11 +74,9 @@ class RlDataset(Publication[RLRow, RlFacts]):
         tables = self.workspace.tables
         fingerprints = [[str(key), tables.fingerprint(key)] for shard in self._shards for key in tables_of(shard)]
         annotated = [sample.sample_id for sample in self.annotated]
-        settings, code = (
-            [dict(self.quotas), self.n_rows, self.workspace.ships_unlicensed],
-            code_digest(*ROWS_CODE, __name__),
-        )
-        return digest([fingerprints, annotated, settings, self.screening.fingerprint, code])
+        settings = [dict(self.quotas), self.n_rows, self.workspace.ships_unlicensed]
+        rest = [settings, self.screening.fingerprint, code_digest(*ROWS_CODE, __name__)]
+        return digest([fingerprints, annotated, *rest])
 
     def file_inputs(self) -> str:
         """Digest of the table and of the stages' facts that the card shows."""
@@ -123,9 +121,6 @@ class RlDataset(Publication[RLRow, RlFacts]):
         own = ("workspace", "partitions", "annotators", "from_drafts")
         return RlFacts(choices=self._intake_choices, **{name: getattr(self, name) for name in own})
 
-    def origins(self, facts: RlFacts) -> Mapping[str, str]:
-        return facts.origins_in_words
-
     def card_facts(self, facts: RlFacts, folder: Path) -> dict[str, Any]:
         workspace = self.workspace
         return {
@@ -136,6 +131,7 @@ class RlDataset(Publication[RLRow, RlFacts]):
             "voted": polled(all_votes(workspace, self.partitions, suitability.VOTES)),
             "agreement": self._agreement,
             "measured_on": measured_on,
+            "origins": facts.origins_in_words,
             "bars": lambda counts: text_bars({f"{n:>3} ": n_rows for n, n_rows in counts.items()}),
         }
 

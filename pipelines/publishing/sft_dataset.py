@@ -28,7 +28,6 @@ from darkroom.pipelines.publishing.parquet_shards import SHARD_BYTES, trajectory
 from darkroom.pipelines.publishing.replay import replay
 from darkroom.pipelines.publishing.row_selection import Selection
 from darkroom.pipelines.records import Check, Sample, Trajectory, to_row
-from darkroom.pipelines.records.annotation import Annotators
 from darkroom.pipelines.records.digest import digest, key64
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.records.samples import is_licensed
@@ -85,8 +84,6 @@ class SftDataset(Publication[Trajectory, SftFacts]):
     n_replayed: int | None = 0
     screening: Screening | None = None
     shard_bytes: int = SHARD_BYTES
-    annotators: Mapping[str, Annotators] = field(default_factory=dict)
-    """Who annotated a source's rows, for sources of annotations."""
     _reviewed: dict[int, Check] = field(default_factory=dict, init=False, repr=False)
     """The experts' check of reviewed rows, by position."""
 
@@ -112,7 +109,7 @@ class SftDataset(Publication[Trajectory, SftFacts]):
 
     def file_inputs(self) -> str:
         """The table's, the splits, and the code that writes files and card."""
-        cards = [self.languages, self._intake_choices, self.n_replayed, dict(self.annotators)]
+        cards = [self.languages, self._intake_choices, self.n_replayed]
         splits = [self.splits.of(name) for (name,) in self.workspace.tables.columns(self.key, "sample_id")]
         return digest([self.inputs(), *cards, splits, self.shard_bytes, code_digest(*FILES_CODE)])
 
@@ -176,13 +173,10 @@ class SftDataset(Publication[Trajectory, SftFacts]):
             "judging": judge_stats_of(tables, family, self._partitions),
             "reviewed": acceptance(read_reviews(tables, family)),
             "release": release_facts(tables, family, self._partitions) if recipe.writer == "released" else None,
+            "origins": origins_of(tables, self.key, self._partitions),
             "example": example_of(*facts.first) if facts.first else "",
             **{"labelled_by": labelled_by, "in_words": in_words, "interval": interval},
         }
-
-    def origins(self, facts: SftFacts) -> Mapping[str, str]:
-        annotated_by = ", ".join(who for source, who in self.annotators.items() if source in facts.sources)
-        return {**origins_of(self.workspace.tables, self.key, self._partitions), "annotated_by": annotated_by}
 
     def _gathered(self) -> Selection:
         selection, tables = Selection(ships_unlicensed=self.workspace.ships_unlicensed), self.workspace.tables

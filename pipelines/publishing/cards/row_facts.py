@@ -13,7 +13,7 @@ from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.records import CheckedLabel, RLRow, Sample, Trajectory
 from darkroom.pipelines.records.annotation import Annotators, asked, measured_on, writer_in_words
 from darkroom.pipelines.records.digest import key64
-from darkroom.pipelines.records.samples import is_licensed, right_answers
+from darkroom.pipelines.records.samples import right_answers
 from darkroom.pipelines.rl import labels
 from darkroom.pipelines.rl.facts import shards_with
 from darkroom.pipelines.sources.answers import EQUALLY_FREQUENT, MOST_FREQUENT
@@ -49,10 +49,6 @@ class SampleFacts:
         self.licenses[sample.license or "not stated"] += 1
         self.categories[sample.category or "none"] += 1
         self.derived.update(derived_steps(sample))
-
-    @property
-    def n_unlicensed(self) -> int:
-        return sum(n for license, n in self.licenses.items() if not is_licensed(license))
 
     @property
     def intake(self) -> list[str]:
@@ -144,17 +140,12 @@ class RlFacts(SampleFacts):
         return [(what, who, n) for what, counts in self._origins.items() for who, n in sorted(counts.items())]
 
     @property
-    def origins_in_words(self) -> Mapping[str, str]:
+    def origins_in_words(self) -> dict[str, str]:
         """``origins`` as ``dataset_reader.origins_in`` reads them."""
-        known = {
-            what: ", ".join(sorted(who))
-            for what, counts in self._origins.items()
-            if (who := counts.keys() - {_NOT_MEASURED})
-        }
-        written_by = known.pop(_AUTHOR, "")
-        judged_by = ", ".join(f"{who} ({what})" for what, who in known.items())
+        names = {what: ", ".join(sorted(who.keys() - {_NOT_MEASURED})) for what, who in self._origins.items()}
+        judged_by = ", ".join(f"{who} ({what})" for what, who in names.items() if who and what != _AUTHOR)
         annotated_by = self.annotators if self.public_or_annotated["annotated"] else ""
-        return {"written_by": written_by, "judged_by": judged_by, "annotated_by": annotated_by}
+        return {"written_by": names.get(_AUTHOR, ""), "judged_by": judged_by, "annotated_by": annotated_by}
 
     def _who(self, row: RLRow) -> Mapping[str, str | None]:
         is_theirs, sample_id = row.origin == "annotated", row.sample.sample_id

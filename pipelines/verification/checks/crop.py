@@ -2,7 +2,7 @@
 the last one is checked for showing the target, and little else."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import NamedTuple
@@ -41,13 +41,15 @@ def _located(store: ImageStore, image: ImageRef, original: ImageRef, boxes: tupl
     return locate_crop(store.open(image), store.open(original), boxes)
 
 
-@lru_cache(maxsize=512)
-def _shown_parts(store: ImageStore, image: ImageRef, original: ImageRef, boxes: tuple[Box, ...]) -> list[Box]:
-    """The parts of the original that an image shows: one, or those side by side on a contact sheet."""
-    if (whole := _located(store, image, original, boxes)) is not None:
-        return [whole.box]
-    views = map(trimmed, side_by_side(trimmed(store.open(image)), len(boxes)))
-    return [part.box for view in views if (part := locate_crop(view, store.open(original), boxes))]
+def _shown_parts(case: Case, turn: Round) -> Iterator[Box]:
+    """The parts of the question's image that a round shows, also those side by side on a contact sheet."""
+    store, original, boxes = case.store, case.trajectory.images[0], _spelled_boxes(case, turn)
+    for image in turn.observation.images:
+        parts: Iterable[CropLocation | None] = [_located(store, image, original, boxes)]
+        if parts == [None]:
+            views = map(trimmed, side_by_side(trimmed(store.open(image)), len(boxes)))
+            parts = (locate_crop(view, store.open(original), boxes) for view in views)
+        yield from (part.box for part in parts if part)
 
 
 def executed_code(turn: Round) -> str:
@@ -219,16 +221,9 @@ def place_could_be_known(case: Case) -> CheckResult:
         return passed(how or "no target is known")
     image, target, alike = case.trajectory.images[0], case.sample.truth.boxes[0].box, candidates(case.sample)
     size = image.width * image.height
-    of_rounds = (
-        [
-            part
-            for shown in turn.observation.images
-            for part in _shown_parts(case.store, shown, image, _spelled_boxes(case, turn))
-            if part.area <= MAX_FIRST_SHARE * size
-        ]
-        for turn in case.trajectory.rounds
-    )
-    if not (look := next(filter(None, of_rounds), [])):
+    of_rounds = (list(_shown_parts(case, turn)) for turn in case.trajectory.rounds)
+    looks = ([part for part in parts if part.area <= MAX_FIRST_SHARE * size] for parts in of_rounds)
+    if not (look := next(filter(None, looks), [])):
         return passed("searched for; no look at a part could be placed")
     shown = [box for box in alike if any(shows_whole(part, box) for part in look)]
     chance = len(shown) / len(alike) if len(alike) > 1 else sum(part.area for part in look) / size

@@ -14,7 +14,7 @@ def run(launcher: LauncherResource, instance: dg.DagsterInstance, *words: str) -
     """A run of an asset that launches the little program."""
 
     def little(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
-        return launch(context, Program("tests.assets.little", words), launcher, {})
+        return launch(context, Program("tests.assets.little", words), launcher)
 
     little.__annotations__ = {"context": dg.AssetExecutionContext}
     return dg.materialize([dg.asset(little)], instance=instance, raise_on_error=False)

@@ -28,6 +28,7 @@ from darkroom.pipelines.storage.workspace import Workspace
 from tests.pipelines.publishing.shipping import PARTITION
 
 ORACLE, RULE = (STAND_INS[name] for name in ("oracle", "embedded"))
+UNKNOWN = {"written_by": "not stated", "judged_by": "no judge", "annotated_by": "nobody"}
 ORIGINS = {"written_by": ORACLE, "judged_by": RULE, "annotated_by": "nobody"}
 
 
@@ -87,7 +88,7 @@ def page_of(result: dg.ExecuteInProcessResult) -> dict[str, object]:
 def test_the_page_says_who_wrote_and_judged_each_family(published: dict[str, object]) -> None:
     for what, who in ORIGINS.items():
         assert published[f"direct_{what}"] == who
-        assert published[f"contrast_{what}"] == ("not stated" if what == "written_by" else "nobody"), "no row"
+        assert published[f"contrast_{what}"] == (UNKNOWN[what]), "no row"
     assert published["crop_written_by"] == ORACLE
 
 
@@ -129,5 +130,4 @@ def test_the_summary_and_its_json_say_who_wrote_judged_and_annotated(published, 
 @pytest.mark.parametrize("marker", ["", "[]", "{", '{"origins": 7}', '{"origins": {"written_by": ""}}'])
 def test_a_dataset_that_does_not_say_who_wrote_it_is_not_guessed(tmp_path: Path, marker: str) -> None:
     (tmp_path / ".darkroom.json").write_text(marker)
-    unknown = {"written_by": "not stated", "judged_by": "nobody", "annotated_by": "nobody"}
-    assert origins_in([tmp_path, tmp_path / "none"]) == unknown
+    assert origins_in([tmp_path, tmp_path / "none"]) == UNKNOWN
