@@ -31,7 +31,6 @@ from darkroom.pipelines.generation.funnel import Yield, next_limits
 from darkroom.pipelines.generation.recipes import Recipe, load_recipes, quotas
 from darkroom.pipelines.publishing.rl_dataset import ANNOTATED, rl_folder
 from darkroom.pipelines.publishing.sft_dataset import ASSET
-from darkroom.pipelines.records.samples import LICENCE_REMEDY, is_licensed
 from darkroom.pipelines.sources import SourceError
 from darkroom.pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL, Catalog
 from darkroom.pipelines.sources.source_config import Use
@@ -66,7 +65,6 @@ def build_sft(
         recipes = families_of(workspace, source)
         catalog = catalog_partitions(workspace)
         partitions = partitions_of(catalog, source)
-        _warn_of_unlicensed(console, workspace, source)
         asyncio.run(check_policies(workspace, recipes))
         chosen = [recipe for recipe in recipes if not families or recipe.family in families]
         used: dict[Use, list[str]] = {"released" if _job(recipes) == RELEASED else "sft": partitions}
@@ -105,13 +103,6 @@ def families_of(workspace: Workspace, source: str) -> list[Recipe]:
     return list(released.RELEASED) if config is not None and config.is_release else list(load_recipes().values())
 
 
-def _warn_of_unlicensed(console: Console, workspace: Workspace, source: str) -> None:
-    """Say before any work that rows of the source will not ship, where it names no licence."""
-    config = Catalog(workspace.sources).configs().get(source)
-    if config and not (workspace.ships_unlicensed or is_licensed(config.license) or config.columns.license):
-        console.print(f"{source} states no licence, so its rows will not ship: {LICENCE_REMEDY}", markup=False)
-
-
 def build_rl(source: str, *, n_rows: int | None, source_quotas: Mapping[str, int], runs_on: str) -> None:
     """Materialise every RL stage on every shard of a source, on ``runs_on``, then the RL dataset here. Finished work is
     skipped. Prints the summary, also after a failed job. Raises ``SourceError`` before any work, else as ``build_sft``.
@@ -119,7 +110,6 @@ def build_rl(source: str, *, n_rows: int | None, source_quotas: Mapping[str, int
     with Workspace.from_environment() as workspace:
         catalog = catalog_partitions(workspace)
         partitions = partitions_of(catalog, source)
-        _warn_of_unlicensed(CONSOLE, workspace, source)
         mix = {"quotas": dict(source_quotas), "n_rows": n_rows}
         summarise = partial(print_rl_summary, CONSOLE, workspace, list(catalog))
         with _summarised(summarise), open_jobs(CONSOLE, workspace, {"rl": partitions}, runs_on) as jobs:

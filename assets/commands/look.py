@@ -48,8 +48,7 @@ def summary(as_json: AsJson = False) -> None:
 
 
 def _counts(workspace: "Workspace", partitions: Sequence[str]) -> dict[str, Any]:
-    """Rows by stage with the reasons of rejects, for families and RL stages; rows shipped, and who wrote, judged
-    and annotated them; cost."""
+    """Rows by stage with the reasons of rejects; rows shipped, who wrote, judged and annotated them; cost."""
     from darkroom.assets.terminal.summary import shipped_origins
     from darkroom.pipelines.generation.funnel import funnel_of
     from darkroom.pipelines.generation.recipes import load_recipes

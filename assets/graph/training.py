@@ -80,8 +80,7 @@ def sft_checkpoint(
     Set `recipe` to a paper's, with its phases (`thyme`: images, then maths), or set the schedule. Steps, about a
     hundred of a long run, are observations of this asset, plotted while it runs (Metadata, Plots). Rows are checked
     against the model's tokenizer first; rows that do not conform fail the run with their ids. Unchanged inputs are not
-    trained again. The resource `launcher` has the number of processes; the run's tag `darkroom/runs_on` says where it
-    runs.
+    trained again. The resource `launcher` has the number of processes, the run's tag `darkroom/runs_on` the place.
     """
     opened = workspace.open()
     families = config.families or ([] if config.recipe or config.datasets else ["crop"])

@@ -117,8 +117,7 @@ def print_annotated_summary(console: Console, workspace: Workspace) -> None:
 
 
 def print_intake(console: Console, workspace: Workspace, keys: Sequence[TableKey]) -> int:
-    """Print how many rows of a source became samples, what was not read of them, then its rejects with reasons. The
-    number of samples."""
+    """Print how many rows became samples, what was not read, then the rejects with reasons. The number of samples."""
     n_in, n_out, n_not_applicable = _totals(workspace, keys)
     apart = f", {n_not_applicable:,} not applicable" if n_not_applicable else ""
     n_rejects = n_in - n_out - n_not_applicable
@@ -193,8 +192,7 @@ def _origins(workspace: Workspace) -> Iterator[tuple[str, str]]:
 
 
 def _rejects_table(workspace: Workspace, recipes: Sequence[Recipe], partitions: Sequence[str]) -> RenderableType:
-    """Rejects of all stages by stage, reason and disposition, each with its first row as an example; then the rows that
-    are not applicable, by family."""
+    """Rejects by stage, reason and disposition, each with an example; then rows that are not applicable, by family."""
     assets = [SAMPLES, *((recipe.family, stage) for recipe in recipes for stage in STAGES)]
     keys = [TableKey(asset, partition) for asset in assets for partition in partitions]
     keys += [TableKey(("sft_dataset",), recipe.family) for recipe in recipes]

@@ -174,11 +174,11 @@ class Publication(ABC, Generic[R, F]):
         return report, self._write_folder(report, inputs) if shipped is None else shipped
 
     def make_table(self) -> StageReport:
-        """Select the rows that ship. Raises ``UserError`` where none does for want of a licence; what an earlier build
-        shipped stays."""
+        """Select the rows that ship. Raises ``UserError`` where none has a licence: the earlier dataset stays."""
         report = run_stage(self.workspace.tables, self.key, self.record, inputs=self.inputs(), perform=self._outcome)
-        if not report.n_out and (n := report.reasons.get(Reason.LICENCE_UNKNOWN, 0)):
-            name = "/".join(self.folder.parts[-2:])
+        n = 0 if report.n_out or Reason.NOT_SELECTED in report.reasons else report.reasons.get(Reason.LICENCE_UNKNOWN)
+        if n:
+            name = f"{self.folder.parent.name}/{self.folder.name}"
             raise UserError(f"{name} would be empty: no licence is known of {n:,} rows; {LICENCE_REMEDY}")
         return report
 
@@ -240,11 +240,9 @@ class Publication(ABC, Generic[R, F]):
                 writers[split].write(self.shipped_row(row, sample))
                 facts.add(row, sample)
                 n_by_split[split] += 1
-        noted: dict[str, Any] = {
-            "n_unlicensed": sum(n for licence, n in facts.licenses.items() if not is_licensed(licence))
-        }
-        own = {**self.card_facts(facts, folder), **noted}
-        noted |= {"intake": facts.intake, "origins": own.pop("origins")}
+        own = self.card_facts(facts, folder)
+        own["n_unlicensed"] = sum(n for licence, n in facts.licenses.items() if not is_licensed(licence))
+        noted = {"intake": facts.intake, "n_unlicensed": own["n_unlicensed"], "origins": own.pop("origins")}
         (folder / _CARD).write_text(self.card(facts, report, n_by_split, own))
         names = ("n_rows", "n_images", "n_bytes")
         counts = {name: sum(getattr(writer, name) for writer in writers.values()) for name in names}

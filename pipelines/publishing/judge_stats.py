@@ -65,8 +65,7 @@ def judge_stats_of(tables: Tables, family: str, partitions: Sequence[str]) -> Ju
 
 
 def origins_of(tables: Tables, key: TableKey, partitions: Sequence[str]) -> Mapping[str, str]:
-    """Who wrote a table's rows, trajectories or drafts, and who judged and annotated those of its family in
-    ``partitions``, in words; nothing without such rows."""
+    """Who wrote a table's rows, and who judged and annotated those of its family in ``partitions``, if any."""
     rows = tables.columns(key, "family", "provenance") if tables.exists(key) else ()
     families, written = set[str](), Counter[str]()
     for family, provenance in rows:

@@ -60,8 +60,7 @@ class Selection:
         return ((place, causes[number]) for place, number in zip(self._rejected, self._causes, strict=True))
 
     def add(self, row_id: str, sample: Sample, *, duplicate: str) -> None:
-        """The next row; rejected if its id is there already, with ``duplicate`` as the evidence, or if its licence is
-        unknown."""
+        """The next row; rejected if its id is there already (``duplicate``: the evidence) or its licence is unknown."""
         key = key64(row_id)
         if key in self._places:
             self.reject(RowError(Reason.DUPLICATE, duplicate))

@@ -125,9 +125,7 @@ def is_licensed(license: str) -> bool:
 
 
 _UNSTATED = {"", "unknown", "not stated"}
-LICENCE_REMEDY = (
-    "state `license` in the source's file (of annotations: campaign.yaml), or set DARKROOM_SHIP_UNLICENSED=1"
-)
+LICENCE_REMEDY = "state `license` in the source's file (or campaign.yaml), or set DARKROOM_SHIP_UNLICENSED=1"
 """For rows of unknown licence, which do not ship."""
 
 
@@ -162,8 +160,7 @@ def as_details(moments: Sequence[TemporalSegment]) -> str:
 
 
 def temporal_segments(sample: Sample) -> tuple[TemporalSegment, ...]:
-    """The sample's moments, in its truth's order; none where its truth names none. Raises ``ValueError`` for a moment
-    that no video of the sample has."""
+    """The moments of a sample's truth, in order. Raises ``ValueError`` for a moment that no video of it has."""
     if not sample.truth.details:
         return ()
     try:

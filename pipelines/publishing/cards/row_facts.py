@@ -172,8 +172,7 @@ class RlFacts(SampleFacts):
 
 
 def intake_choices(tables: Tables, partitions: Iterable[str]) -> list[str]:
-    """The frame of each source's boxes, and how its labels were chosen where several people answered:
-    ``streets: rows with boxes, read as thousandths (stated)``."""
+    """Frames of boxes and choices of labels, by source: ``streets: rows with boxes, read as thousandths (stated)``."""
     frames: dict[str, None] = {}
     label_choices: Counter[tuple[str, str]] = Counter()
     for key in tables.existing(TableKey(SAMPLES, partition) for partition in partitions):

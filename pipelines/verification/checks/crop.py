@@ -26,12 +26,11 @@ from darkroom.sandbox.neutral import neutralise
 
 def locate_round(case: Case, turn: Round) -> CropLocation | None:
     """The part of the question's image that a round's last image shows; None where it shows none of it."""
-    if not turn.observation.images:
-        return None
-    return _located(case.store, turn.observation.images[-1], case.trajectory.images[0], _spelled_boxes(case, turn))
+    images = turn.observation.images
+    return _located(case.store, images[-1], case.trajectory.images[0], _boxes(case, turn)) if images else None
 
 
-def _spelled_boxes(case: Case, turn: Round) -> tuple[Box, ...]:
+def _boxes(case: Case, turn: Round) -> tuple[Box, ...]:
     return tuple(literal_boxes(executed_code(turn), case.trajectory.images[0].width, case.trajectory.images[0].height))
 
 
@@ -43,13 +42,13 @@ def _located(store: ImageStore, image: ImageRef, original: ImageRef, boxes: tupl
 
 def _shown_parts(case: Case, turn: Round) -> Iterator[Box]:
     """The parts of the question's image that a round shows, also those side by side on a contact sheet."""
-    store, original, boxes = case.store, case.trajectory.images[0], _spelled_boxes(case, turn)
+    store, original, boxes = case.store, case.trajectory.images[0], _boxes(case, turn)
     for image in turn.observation.images:
-        parts: Iterable[CropLocation | None] = [_located(store, image, original, boxes)]
-        if parts == [None]:
-            views = map(trimmed, side_by_side(trimmed(store.open(image)), len(boxes)))
-            parts = (locate_crop(view, store.open(original), boxes) for view in views)
-        yield from (part.box for part in parts if part)
+        if (part := _located(store, image, original, boxes)) is not None:
+            yield part.box
+            continue
+        views = map(trimmed, side_by_side(trimmed(store.open(image)), len(boxes)))
+        yield from (part.box for view in views if (part := locate_crop(view, store.open(original), boxes)))
 
 
 def executed_code(turn: Round) -> str:

@@ -111,8 +111,8 @@ def test_a_dataset_that_would_be_empty_stops_with_the_remedy_and_the_earlier_one
         with pytest.raises(UserError) as stopped:
             dataset(home).publish()
         assert str(stopped.value) == (
-            "sft/crop would be empty: no licence is known of 4 rows; state `license` in the source's file (of "
-            "annotations: campaign.yaml), or set DARKROOM_SHIP_UNLICENSED=1"
+            "sft/crop would be empty: no licence is known of 4 rows; state `license` in the source's file (or "
+            "campaign.yaml), or set DARKROOM_SHIP_UNLICENSED=1"
         )
     assert len(list(read_files(dataset_files(shipped.folder)))) == 4
 
