@@ -90,7 +90,7 @@ def add(
             raise SourceError(f"{name} is added already; edit {catalog.folder / name}.yaml, or delete it first")
         _print_added(workspace, name, config, catalog.add(name, config))
         if not (is_licensed(config.license) or config.columns.license):
-            print_line(f"Its licence is not stated, so its rows will not ship: {LICENCE_REMEDY}")
+            print_line(f"Its licence is not stated: by default its rows do not ship; {LICENCE_REMEDY}")
 
 
 def check(

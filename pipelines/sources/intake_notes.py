@@ -72,7 +72,9 @@ class IntakeNotes:
                 self.add(1, "another answer to the same question about the same images", example)
             images.extend(int(sha256[:16], 16) for sha256 in set(digests))
             if not is_licensed(sample.license):
-                self.add(1, f"rows without a licence, which do not ship: {LICENCE_REMEDY}", sample.source_row)
+                self.add(
+                    1, f"rows without a licence, which do not ship by default: {LICENCE_REMEDY}", sample.source_row
+                )
         names, counts = np.unique(np.array(images, np.uint64), return_counts=True)
         for name, n in zip(names[counts >= MANY_ROWS], counts[counts >= MANY_ROWS], strict=True):
             self.add(int(n), f"rows about one image, {f'{name:016x}'[:12]}")

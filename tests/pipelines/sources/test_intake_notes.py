@@ -60,7 +60,7 @@ def test_rows_without_a_licence_are_counted_with_the_remedy(tmp_path):
     notes = IntakeNotes()
     notes.add_samples((bare_sample(name, f"{name}?", license=name, source_row=name) for name in ("MIT", "")), tmp_path)
     [line] = notes.lines()
-    assert (line.n, line.what.partition(":")[0]) == (1, "rows without a licence, which do not ship")
+    assert (line.n, line.what.partition(":")[0]) == (1, "rows without a licence, which do not ship by default")
     assert "state `license` in the source's file" in line.what
 
 
