@@ -144,8 +144,7 @@ def n_rows_of(files: Iterable[StorePath]) -> int:
 
 
 def read_files(files: Iterable[StorePath], *, without: Collection[str] = (), only: Collection[str] = ()) -> Rows:
-    """The rows of files, a few in memory at a time; of media ``without`` (``images``, ``videos``) no bytes are read.
-    ``only``: these columns, where there are any."""
+    """The rows of files, a few in memory at a time; no bytes of media ``without``. ``only``: these columns, if any."""
     n_rows = _ROWS_WITHOUT_IMAGES_AT_ONCE if only or "images" in without else _ROWS_AT_ONCE
     for path in files:
         with storage_errors(str(path)), opened(path) as source, pq.ParquetFile(source) as file:
