@@ -24,7 +24,8 @@ PARTITION = "photos-0000"
 def main(folder: Path) -> None:
     """Makes the dataset ``crop`` in the workspace (``DARKROOM_HOME``) and prints what became of the rows."""
     columns = Columns(images="image", boxes="boxes")
-    source = JsonLinesSource("photos", folder / "questions.jsonl", folder, columns)
+    licence = "CC-BY-4.0"  # yours; rows without one do not ship
+    source = JsonLinesSource("photos", folder / "questions.jsonl", folder, columns, license=licence)
     recipe = load_recipes()["crop"]
     with Workspace.from_environment() as workspace:
         reports = [engine.intake(workspace, source, 0, PARTITION)]

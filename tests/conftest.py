@@ -222,6 +222,7 @@ class SmallSource:
             (folder / f"{n}.jpg").write_bytes(row.images[0])
             boxes = [list(box.box) for box in row.truth.boxes]
             lines.append({"image": f"{n}.jpg", "question": row.question, "answer": row.answer, "boxes": boxes})
+            lines[-1]["license"] = row.license
         (folder / "questions.jsonl").write_text("\n".join(map(json.dumps, lines)))
 
     def _row(self, n: int) -> SourceRow:

@@ -8,8 +8,7 @@ units of two values or more:
     alpha    = 1 - observed / expected
 
 This is K. Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011), nominal metric, with the sums over pairs
-of values written as squares. 1 is full agreement, 0 chance level, below 0 worse. Krippendorff recommends 0.8, and 0.667
-for tentative conclusions.
+of values written as squares. 1 is full agreement, 0 chance level, below 0 worse. Recommended: 0.8; tentative: 0.667.
 """
 
 from collections import Counter

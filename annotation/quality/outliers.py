@@ -1,6 +1,5 @@
 """Outliers: people below their peers, people who got worse, and the figures of every day or week (UTC). A first version
-counts on the day it was written, once its checks are finished; a blind answer and a check of a planted error on the day
-of the check."""
+counts on the day it was written, once its checks are finished; blind answers and planted errors on the checks' day."""
 
 from collections.abc import Collection, Sequence
 from datetime import date, timedelta

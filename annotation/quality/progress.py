@@ -47,8 +47,7 @@ class EndForecast(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """Payments by the campaign's rates; ``in_all`` if every image costs what a settled one has cost so far, work on
-    open records included; None with too few."""
+    """Payments by the campaign's rates; ``in_all`` if every image costs what a settled one did; None with too few."""
 
     currency: str
     so_far: float

@@ -1,6 +1,5 @@
-"""Expert review: experts judge a seeded sample of each family's trajectories. Verdicts go to the table
-``expert_reviews``, one partition per family, which publishing reads, and to ``reviews.jsonl`` for ``darkroom
-calibrate``."""
+"""Expert review: experts judge a seeded sample of each family's trajectories. Verdicts go to ``expert_reviews``, one
+partition per family, which publishing reads, and to ``reviews.jsonl`` for ``darkroom calibrate``."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

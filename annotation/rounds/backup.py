@@ -52,9 +52,8 @@ def back_up(folder: Path, target: Path, *, say: Say = print) -> None:
 
 
 def restore(source: Path, folder: Path, *, postgres: str | None = None) -> None:
-    """Fill ``folder``, which has no campaign yet, from a backup; one of a PostgreSQL needs ``postgres``, an empty
-    database, filled in one transaction. The journal comes last: a killed restore is repeated. Raises
-    ``AnnotationError``."""
+    """Fill ``folder``, which has no campaign yet, from a backup; a PostgreSQL's needs ``postgres``, an empty database,
+    filled in one transaction. The journal comes last: a killed restore is repeated. Raises ``AnnotationError``."""
     if not (source / JOURNAL).exists():
         raise AnnotationError(f"{source} is no backup of a campaign: it has no {JOURNAL}")
     if (folder / JOURNAL).exists():

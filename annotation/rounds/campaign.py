@@ -1,8 +1,7 @@
 """The rules of a campaign (``<home>/annotation/campaign.yaml``, as in ``example_campaign.yaml`` beside this file).
 
 *Terms* are what a task's submissions are judged by, frozen in the journal when the task is handed out: a later change
-of the rules or of a form applies to tasks handed out afterwards. People's roles are frozen with each submission
-(``Journal.set_people``).
+of rules or form applies to later tasks. People's roles are frozen with each submission (``Journal.set_people``).
 """
 
 from __future__ import annotations
@@ -210,8 +209,7 @@ FEWEST = 3
 
 
 def shortages(campaign: Campaign, accounts: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """The roles with too few active accounts, each with a sentence. Beside an author, a record needs checkers, and one
-    more for a planted error."""
+    """The roles with too few active accounts, each with a sentence: authors, checkers, one more for planted errors."""
     n_of = Counter(str(account["role"]) for account in accounts if account["is_active"])
     n_checking = (2 if campaign.checked_twice else 1) + (1 if campaign.gold_share else 0)
     needed = {"annotator": 1, "checker": n_checking, "expert": campaign.experts_per_record}

@@ -161,8 +161,7 @@ def signer_of(raw: Mapping[str, Any]) -> int:
 
 
 def worked_seconds(raw: Mapping[str, Any]) -> float | None:
-    """The time of a submission, which the server measures; earlier versions took what the page, or whoever wrote in its
-    place, sent: None for what cannot be."""
+    """The server's time of a submission; earlier versions took what the page sent: None for what cannot be."""
     match raw.get("lead_time"):
         case int() | float() as seconds if 0 <= seconds <= 86_400:
             return float(seconds)
@@ -177,8 +176,7 @@ def frozen_bases(tasks: Iterable[RecordTask]) -> dict[int, str]:
 def used_version(
     task: RecordTask, versions: Sequence[AnnotationVersion], frozen: Mapping[int, str]
 ) -> AnnotationVersion:
-    """The base of a later round, or the latest version; of a check of a planted error the first. ``frozen`` are the
-    digests of bases by annotation."""
+    """The base of a later round, else the latest version; of a planted error's check the first. ``frozen``: digests."""
     if task.request.planted_error:
         return versions[0]
     base = frozen.get(versions[0].annotation_id)

@@ -76,8 +76,7 @@ def preview_families(source: str, families: Sequence[str], n_rows: int) -> None:
 
 
 def plan_rows(source: str, families: Sequence[str], n_rows: int) -> None:
-    """Print what ``n_rows`` further rows of a source become and cost, from its shards that are built. Raises
-    ``SourceError`` where none is."""
+    """Print what ``n_rows`` further rows become and cost, from the shards that are built; ``SourceError`` without."""
     with Workspace.from_environment() as workspace:
         partitions = partitions_of(catalog_partitions(workspace), source)
         lines, calls, n_measured = table(_PLAN, title=f"{n_rows:,} more rows of {source}"), 0, 0

@@ -35,8 +35,7 @@ _CLIENT_PORT = 10001
 
 
 def ray_launcher(address: str, settings: RunSettings) -> RayLauncher:
-    """The launcher for a cluster. A run is put where its CPUs are free; without any it would be on the head. Raises
-    ``ClusterUnavailable`` if no cluster answers."""
+    """The launcher for a cluster: a run goes where its CPUs are free. Raises ``ClusterUnavailable``."""
     variables, memory = [f"{name}={value}" for name, value in forwarded().items()], settings.memory_mb * _MEBIBYTE
     launcher = RayLauncher(address=address, num_cpus=settings.n_cpus, memory=memory or None, env_vars=variables)
     launcher.settings = settings

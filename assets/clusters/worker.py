@@ -2,8 +2,7 @@
 
     darkroom/worker: 8a1c…/host-3/812/90411        run, host, process, and when that started
 
-Dagster itself doesn't look after a run that has started. The tag names its run: a retry inherits the tags of the run
-that it repeats.
+Dagster itself doesn't look after a run that has started. The tag names its run: a retry inherits the first one's tags.
 """
 
 import os

@@ -195,8 +195,7 @@ def pre_annotate() -> None:
 
     Needs `pre_annotate: pixels` (or `thousandths`: the frame of the model's boxes) in the campaign, and the endpoint in
     DARKROOM_POLICY, DARKROOM_POLICY_URL and DARKROOM_POLICY_MODEL. Drafts that break the campaign's rules are rejected;
-    the next `darkroom annotate sync` shows the others, marked as written by a model. Answers are stored in the ledger
-    and paid for once.
+    the next `darkroom annotate sync` shows the others, marked as a model's. Answers are paid for once.
     """
     from darkroom.annotation.rounds.campaign import Campaign
     from darkroom.annotation.rounds.image_pool import materialize_pool

@@ -48,7 +48,8 @@ def summary(as_json: AsJson = False) -> None:
 
 
 def _counts(workspace: "Workspace", partitions: Sequence[str]) -> dict[str, Any]:
-    """Rows by stage with the reasons of rejects, for families and RL stages; rows shipped; cost."""
+    """Rows by stage with the reasons of rejects; rows shipped, who wrote, judged and annotated them; cost."""
+    from darkroom.assets.terminal.summary import shipped_origins
     from darkroom.pipelines.generation.funnel import funnel_of
     from darkroom.pipelines.generation.recipes import load_recipes
     from darkroom.pipelines.rl.facts import stage_facts
@@ -60,7 +61,7 @@ def _counts(workspace: "Workspace", partitions: Sequence[str]) -> dict[str, Any]
         rest = {"usage": asdict(funnel.usage), "accepted": funnel.n_accepted, "shipped": n_shipped}
         families[family] = {**asdict(funnel), **rest}
     stages = [asdict(stage) for stage in stage_facts(workspace, partitions)] if partitions else []
-    return {"home": workspace.home, "families": families, "rl": stages}
+    return {"home": workspace.home, "families": families, "rl": stages, "origins": shipped_origins(workspace)}
 
 
 def ui(

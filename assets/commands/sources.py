@@ -13,6 +13,7 @@ from rich.text import Text
 
 from darkroom.assets.commands import added_sources, public_datasets
 from darkroom.pipelines.command_line.console import CONSOLE, AsJson, open_workspace, print_json, print_line
+from darkroom.pipelines.records.samples import LICENCE_REMEDY, is_licensed
 from darkroom.pipelines.sources import Source, SourceError
 from darkroom.pipelines.sources.columns import BoxFrame, Columns
 from darkroom.pipelines.storage.tables import TableKey
@@ -88,6 +89,8 @@ def add(
         if name in catalog.configs():
             raise SourceError(f"{name} is added already; edit {catalog.folder / name}.yaml, or delete it first")
         _print_added(workspace, name, config, catalog.add(name, config))
+        if not (is_licensed(config.license) or config.columns.license):
+            print_line(f"Its licence is not stated: by default its rows do not ship; {LICENCE_REMEDY}")
 
 
 def check(

@@ -39,8 +39,7 @@ _FORMER_SETTINGS = {
     "821c91598672f7e4cee1c239abc581c4c034abb6257fd510f9794fa686524f24",
     "a411b76cd3f484cf1a1590e4f66db61e607a360e0e6d8a96e4b09d38646cc222",
 }
-"""Digests of the files that Darkroom wrote before: without what notices and repeats lost runs, and without other
-places than this machine."""
+"""Digests of files that Darkroom wrote before: without what repeats lost runs, without other places than this one."""
 _FORMER_MODULES = {
     re.compile(r"\b(?:darkroom\.)?assets\.runs\.places\b"): "darkroom.assets.clusters.run_launcher",
     re.compile(r"\b(?:darkroom\.)?assets\.runs\.worker\b"): "darkroom.assets.clusters.worker",

@@ -23,7 +23,8 @@ from darkroom.assets.pages import metadata as pages
 from darkroom.assets.pages.declared_metadata import dataset_columns, table_columns
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.stage import SAMPLES
-from darkroom.pipelines.publishing.judge_stats import REVIEWS, acceptance, origins_of, read_reviews
+from darkroom.pipelines.publishing.dataset_reader import origins_in
+from darkroom.pipelines.publishing.judge_stats import REVIEWS, acceptance, read_reviews
 from darkroom.pipelines.publishing.parquet_shards import Shipped
 from darkroom.pipelines.publishing.rl_dataset import KEY, RlDataset
 from darkroom.pipelines.publishing.sft_dataset import SftDataset
@@ -63,7 +64,8 @@ def sft_dataset_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
         metadata: dict[str, dg.MetadataValue] = {}
         with workspace.open() as opened:
             tables = opened.tables
-            for dataset in sft_datasets(opened, recipes, config):
+            datasets = sft_datasets(opened, recipes, config)
+            for dataset in datasets:
                 report, shipped = dataset.publish()
                 context.log.info("%s: %d rows, %d bytes", shipped.folder, shipped.n_rows, shipped.n_bytes)
                 family, shards = dataset.recipe.family, dataset.partitions
@@ -71,6 +73,7 @@ def sft_dataset_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
                 counts.update(rows_in=sum(tables.n_rows(key) for key in tables.existing(keys)), rows_out=shipped.n_rows)
                 counts.update(rejected=report.n_rejected, quarantined=report.n_quarantined)
                 metadata |= _shipped_metadata(opened, family, shipped, shards)
+            metadata |= pages.rejects_metadata(*(tables.stream_rejects(dataset.key) for dataset in datasets))
         families = dict.fromkeys([stage_key(recipe.family, "trajectories") for recipe in recipes], Trajectory)
         metadata |= dataset_columns("trajectories", {**families, SAMPLES_KEY: Sample})
         is_conserved = counts["rows_in"] == counts["rows_out"] + counts["rejected"] + counts["quarantined"]
@@ -115,7 +118,7 @@ def rl_dataset_asset() -> dg.AssetsDefinition:
             details: dict[str, Any] = {
                 **pages.rl_dataset_metadata(opened.tables.stream(KEY, RLRow)),
                 **pages.samples_pages((row.sample for row in opened.tables.stream(KEY, RLRow)), opened.images),
-                "annotated_by": people.annotators,
+                **pages.texts(origins_in([shipped.folder])),
                 "megabytes": _megabytes(shipped),
                 **dataset_columns("prompts", {SAMPLES_KEY: Sample, dg.AssetKey(Candidates.asset): Candidates.kind}),
             }
@@ -180,8 +183,9 @@ def _shipped_metadata(
     questions = {sample_id: question for sample_id, question in pairs if sample_id in sample_ids}
     metadata = {"folder": dg.MetadataValue.path(str(shipped.folder)), "megabytes": _megabytes(shipped)}
     metadata |= {"rows": dg.MetadataValue.int(shipped.n_rows), "images": dg.MetadataValue.int(shipped.n_images)}
-    metadata["preview"] = pages.trajectories_preview(previewed, questions, workspace.images)
-    metadata |= pages.texts(origins_of(tables, key, partitions))
+    if previewed:
+        metadata["preview"] = pages.trajectories_preview(previewed, questions, workspace.images)
+    metadata |= pages.texts(origins_in([shipped.folder]))
     return {f"{family}_{name}": value for name, value in metadata.items()}
 
 

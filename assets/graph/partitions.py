@@ -47,8 +47,7 @@ _SECONDS = 30
 def update_partitions(
     workspace: Workspace, instance: dg.DagsterInstance, used: Mapping[Use, Sequence[str]] | None = None
 ) -> None:
-    """Makes Dagster's partitions those of the sources. ``used``: shards that are about to be used for something else
-    than their source says."""
+    """Make Dagster's partitions those of the sources. ``used``: shards about to be used for something else."""
     for change in partition_changes(workspace, instance, used or {}):
         name, keys = change.partitions_def_name, list(change.partition_keys)
         if isinstance(change, dg.AddDynamicPartitionsRequest):

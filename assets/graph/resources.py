@@ -1,5 +1,4 @@
-"""Resources and settings of assets: the workspace, the policies, the stages. The environment has the defaults; the
-launchpad changes them for one run."""
+"""Resources and settings of assets: defaults are from the environment; the launchpad changes them for one run."""
 
 import os
 from collections.abc import Mapping, Sequence

@@ -35,8 +35,7 @@ def rl_assets() -> list[dg.AssetsDefinition]:
 
 
 def rl_stage(work: StageInputs, asset: str) -> Any:
-    """A stage with its inputs. Its first role is asked; a second one grades what it answers, for which the embedded
-    judge is none."""
+    """A stage with its inputs. Its first role is asked; a second one grades the answers (embedded: none)."""
     kind, roles, policies, workspace = RL_STAGES[asset], SPECS[asset].roles, work.policies, work.workspace
     chosen: dict[str, Any] = {role: policies(role).for_rl(asset, workspace) for role in roles[:1]}
     chosen |= {role: policies(role).for_judging(asset, workspace) for role in roles[1:]}

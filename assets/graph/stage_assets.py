@@ -162,8 +162,7 @@ def _check_own_tables(context: dg.AssetExecutionContext, tables: Tables, deps: S
 
 @contextmanager
 def repeated_while_away(context: dg.AssetExecutionContext) -> Iterator[None]:
-    """Repeat a stage that met an unavailable database or store, in a run that was launched: its error appears on no
-    terminal. A command says so at once."""
+    """Repeat a launched run's stage that met an unavailable database or store: no terminal shows its error."""
     try:
         yield
     except _AWAY as error:

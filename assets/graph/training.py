@@ -21,7 +21,7 @@ from darkroom.assets.graph.training_config import (
     sft_program,
     tiny_program,
 )
-from darkroom.pipelines.publishing.dataset_reader import dataset_files, dataset_folders, n_rows_of
+from darkroom.pipelines.publishing.dataset_reader import dataset_files, dataset_folders, n_rows_of, origins_in
 from darkroom.pipelines.publishing.rl_dataset import RL_PROMPTS
 from darkroom.pipelines.storage.atomic_write import share_folder
 from darkroom.pipelines.storage.workspace import Workspace
@@ -80,8 +80,7 @@ def sft_checkpoint(
     Set `recipe` to a paper's, with its phases (`thyme`: images, then maths), or set the schedule. Steps, about a
     hundred of a long run, are observations of this asset, plotted while it runs (Metadata, Plots). Rows are checked
     against the model's tokenizer first; rows that do not conform fail the run with their ids. Unchanged inputs are not
-    trained again. The resource `launcher` has the number of processes; the run's tag `darkroom/runs_on` says where it
-    runs.
+    trained again. The resource `launcher` has the number of processes, the run's tag `darkroom/runs_on` the place.
     """
     opened = workspace.open()
     families = config.families or ([] if config.recipe or config.datasets else ["crop"])
@@ -89,6 +88,7 @@ def sft_checkpoint(
     datasets += [opened.local_datasets(name) for name in config.datasets]
     datasets = datasets or [opened.local_datasets("sft")]
     program = sft_program(datasets, _base_model(opened), opened.checkpoint("sft"), config, tiny=_is_tiny(opened))
+    context.add_output_metadata(origins_in(datasets))
     return launch(context, program, launcher)
 
 
@@ -109,6 +109,7 @@ def grpo_checkpoint(
         first = f"materialise `{config.prompts}_dataset` first"
         raise dg.Failure(f"there is no {dataset}: {first}, or set `prompts` to the other dataset (rl or sft)")
     program = grpo_program(dataset, opened.checkpoint("sft"), opened.checkpoint("grpo"), config, tiny=_is_tiny(opened))
+    context.add_output_metadata(origins_in([dataset]))
     return launch(context, program, launcher)
 
 
@@ -144,6 +145,8 @@ def evaluation(
     if datasets or config.benchmarks:
         model = _base_model(opened) if config.checkpoint == "base" else opened.checkpoint(config.checkpoint)
         output = opened.local / "evaluations" / config.checkpoint
+        authors = {"written_by": f"the authors of {', '.join(config.benchmarks)}"}
+        context.add_output_metadata(origins_in(datasets) if datasets else authors, output_name="result")
         result = launch(context, evaluation_program(datasets, model, output, config, tiny=_is_tiny(opened)), launcher)
         share_folder(output, opened.evaluation(config.checkpoint))
         yield result

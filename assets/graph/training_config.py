@@ -49,8 +49,7 @@ class SftConfig(LaunchpadSettings):
         description=f"A paper's recipe with its phases: {', '.join(recipe_names())}; empty: one phase, as set here.",
     )
     families: list[str] = Field(default=[])
-    """Which of datasets/sft/<family> to train on; none: crop, or with a recipe all, from which its phases take
-    theirs."""
+    """Which of datasets/sft/<family> to train on; none: crop, or with a recipe all, of which its phases take theirs."""
     datasets: list[str] = Field(default=[])
     """Other datasets to train on, by their folders below datasets/."""
     epochs: float | None = _option(SftSettings, "epochs")
@@ -72,8 +71,7 @@ class GrpoConfig(LaunchpadSettings):
     """Settings of ``python -m darkroom.train.grpo``."""
 
     method: str = "thyme"
-    """Whose reward and settings: thyme, pyvision, codev, adaptive or figr, an ablation of them, or the file of a method
-    of your own (DARKROOM_METHODS)."""
+    """Whose reward and settings: thyme, pyvision, codev, adaptive, figr, an ablation, or a file (DARKROOM_METHODS)."""
     method_fields: dict[str, str] = Field(default={})
     """Fields of the method, as in weight_tool: 0.3."""
     prompts: Literal["rl", "sft"] = "rl"

@@ -51,8 +51,7 @@ def stage_metadata(report: StageReport, *, path: str) -> dict[str, Any]:
 
 
 def rejects_metadata(*tables: Iterable[Reject]) -> Metadata:
-    """Every reason with its count, its disposition, one example, and the command that explains it; apart from them, why
-    rows are not applicable."""
+    """Every reason with count, disposition, example and the command that explains it; apart, why rows don't apply."""
     counts: dict[str, Counter[str]] = {"rejects_by_reason": Counter(), "not_applicable_because": Counter()}
     examples: dict[str, Reject] = {}
     for rejected in chain(*tables):
@@ -211,8 +210,7 @@ _RL_FIGURES: Mapping[str, Callable[[Shard, Mapping[str, Any]], Metadata]] = {
 
 
 def samples_pages(samples: Iterable[Sample], store: ImageStore) -> Metadata:
-    """The first samples with images: a few small enough for the UI to show them on the asset's page itself, and a
-    preview, in which the target's boxes are drawn."""
+    """The first samples with images: a few small examples for the asset's page, and a preview with their boxes."""
     first = list(islice((sample for sample in samples if sample.images), max(N_EXAMPLES, N_PREVIEWED)))
     captions = (f"{numbered_marks([sample.question])[0]} → **{sample.answer}**" for sample in first)
     examples = _examples(zip((sample.images[0] for sample in first), captions, strict=True), store)

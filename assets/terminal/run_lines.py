@@ -1,5 +1,4 @@
-"""Lines of a run in the terminal: one for each finished asset, and the run's status, which is one line that changes; a
-file or a pipe gets a line every minute."""
+"""Lines of a run in the terminal: one for each finished asset, and a status that changes (in files, every minute)."""
 
 import os
 import time

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -22,12 +22,13 @@ from darkroom.pipelines.generation.funnel import funnel_of
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.inspection.table_search import columns_of
-from darkroom.pipelines.publishing.judge_stats import origins_of
+from darkroom.pipelines.publishing.dataset_reader import dataset_folders, origins_in
 from darkroom.pipelines.publishing.rendering import columns, sparkline
 from darkroom.pipelines.publishing.rl_dataset import KEY as RL_ROWS, rl_folder
 from darkroom.pipelines.records import Reject, Sample
 from darkroom.pipelines.records.annotation import asked, measured_on
 from darkroom.pipelines.records.reject_reasons import Reason
+from darkroom.pipelines.records.samples import LICENCE_REMEDY
 from darkroom.pipelines.rl import pass_rates, suitability
 from darkroom.pipelines.rl.facts import all_votes, polled, stage_facts
 from darkroom.pipelines.sources.intake_notes import IntakeNotes
@@ -59,7 +60,7 @@ def print_summary(
     console.print(Text(f"samples  {n_out:,} of {n_in:,} rows of the sources"))
     console.print()
     console.print(_families_table(workspace, recipes, partitions))
-    for label, text in _origins(workspace, recipes, partitions):
+    for label, text in _origins(workspace):
         console.print(fact(label, text))
     console.print()
     console.print(_rejects_table(workspace, recipes, partitions))
@@ -116,8 +117,7 @@ def print_annotated_summary(console: Console, workspace: Workspace) -> None:
 
 
 def print_intake(console: Console, workspace: Workspace, keys: Sequence[TableKey]) -> int:
-    """Print how many rows of a source became samples, what was not read of them, then its rejects with reasons. The
-    number of samples."""
+    """Print how many rows became samples, what was not read, then the rejects with reasons. The number of samples."""
     n_in, n_out, n_not_applicable = _totals(workspace, keys)
     apart = f", {n_not_applicable:,} not applicable" if n_not_applicable else ""
     n_rejects = n_in - n_out - n_not_applicable
@@ -177,19 +177,22 @@ def _families_table(workspace: Workspace, recipes: Sequence[Recipe], partitions:
     return lines
 
 
-def _origins(workspace: Workspace, recipes: Sequence[Recipe], partitions: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Who wrote the families' rows, and who judged them."""
-    by_who: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-    for recipe in recipes:
-        for what, who in origins_of(workspace.tables, TableKey(("sft_dataset",), recipe.family), partitions).items():
-            by_who[what.replace("_", " ").capitalize(), who].append(recipe.family)
-    for (what, who), families in sorted(by_who.items(), reverse=True):
-        yield what, f"{who}: {'all families' if len(families) == len(recipes) else ', '.join(families)}"
+def shipped_origins(workspace: Workspace) -> dict[str, dict[str, str]]:
+    """Who wrote, judged and annotated what ships, by dataset: ``crop``, ``prompts``."""
+    kinds = (workspace.home / "datasets" / kind for kind in ("sft", "rl"))
+    return {folder.name: origins_in([folder]) for kind in kinds for folder in dataset_folders(kind)}
+
+
+def _origins(workspace: Workspace) -> Iterator[tuple[str, str]]:
+    datasets = shipped_origins(workspace)
+    by_who = by_key((origin, name) for name, origins in datasets.items() for origin in origins.items())
+    for (what, who), names in sorted(by_who.items(), reverse=True):
+        whose = "all datasets" if len(names) == len(datasets) else ", ".join(names)
+        yield what.replace("_", " ").capitalize(), f"{who}: {whose}"
 
 
 def _rejects_table(workspace: Workspace, recipes: Sequence[Recipe], partitions: Sequence[str]) -> RenderableType:
-    """Rejects of all stages by stage, reason and disposition, each with its first row as an example; then the rows that
-    are not applicable, by family."""
+    """Rejects by stage, reason and disposition, each with an example; then rows that are not applicable, by family."""
     assets = [SAMPLES, *((recipe.family, stage) for recipe in recipes for stage in STAGES)]
     keys = [TableKey(asset, partition) for asset in assets for partition in partitions]
     keys += [TableKey(("sft_dataset",), recipe.family) for recipe in recipes]
@@ -227,6 +230,8 @@ def _print_mix(console: Console, workspace: Workspace) -> None:
             groups["suitable"][str(label["suitable"]).lower()] += 1
     for name, values in groups.items():
         console.print(fact(f"  {name}", ", ".join(f"{value} {n:,}" for value, n in values.most_common())))
+    if n_unlicensed := tables.facts(RL_ROWS).get("reasons", {}).get(Reason.LICENCE_UNKNOWN):
+        console.print(fact("  left out", f"{n_unlicensed:,} rows of unknown licence; {LICENCE_REMEDY}"))
     if groups["origin"]["annotated"]:
         console.print(fact("  annotated by", annotators_of(workspace)))
 
@@ -260,6 +265,8 @@ def _evaluations(workspace: Workspace) -> Iterator[tuple[str, str]]:
         shares = [f"{name.replace('_', ' ')} {of['mean']:.0%} of {of['n']}" for name, of in changed if of["n"]]
         if shares:
             yield "  its images replaced", f"right answers that change: {', '.join(shares)}"
+        if n_named := figures.get("n_naming_a_region"):
+            yield "  not shown", f"that it finds a place: {n_named} questions name where to look"
 
 
 def _reports(workspace: Workspace, name: str) -> list[StorePath]:

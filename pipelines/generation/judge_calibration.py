@@ -72,9 +72,8 @@ def calibrate_judge(
     target_precision: float | None = None,
     progress: Progress | None = None,
 ) -> Calibrated:
-    """Asks the judge of the check ``name`` about every labelled row and writes its calibration, which families use
-    then. ``policy`` None is the embedded judge. Raises ``UserError``, ``PolicyUnavailable``
-    and ``CalibrationError`` before anything is written."""
+    """Asks the judge of the check ``name`` about every labelled row and writes its calibration, which families use.
+    ``policy`` None: the embedded judge. Raises ``UserError``, ``PolicyUnavailable`` and ``CalibrationError`` before."""
     checks = judged_checks()
     if name not in checks:
         raise UserError(f"there is no judge {name!r}; there are {', '.join(sorted(checks))}")

@@ -1,5 +1,4 @@
-"""Charts as PNG in the house's colours; the same figures give the same bytes. Functions that draw import
-``matplotlib``, which takes a second."""
+"""Charts as PNG in the house's colours; equal figures, equal bytes. ``matplotlib`` is imported late: it takes long."""
 
 from __future__ import annotations
 

@@ -60,8 +60,7 @@ def literal_boxes(code: str, width: int, height: int) -> list[Box]:
 
 
 def box_sides(node: ast.AST) -> Sequence[ast.expr]:
-    """Left, top, right and bottom of a box: any four expressions in a tuple or list, or a slice in two dimensions, as
-    numpy and OpenCV users write it."""
+    """The sides of a box: four expressions in a tuple or list, or a slice in two dimensions, as of numpy and OpenCV."""
     match node:
         case ast.Tuple(elts=sides, ctx=ast.Load()) | ast.List(elts=sides, ctx=ast.Load()) if len(sides) == 4:
             return sides

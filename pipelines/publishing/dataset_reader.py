@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
@@ -100,6 +100,17 @@ def read_marker(folder: StorePath) -> dict[str, Any]:
     return facts
 
 
+_ORIGINS = {"written_by": "not stated", "judged_by": "no judge", "annotated_by": "nobody"}
+
+
+def origins_in(folders: Iterable[StorePath]) -> dict[str, str]:
+    """Who wrote, judged and annotated the rows of datasets in ``folders`` or below them, by their markers."""
+    datasets = chain.from_iterable(dataset_folders(folder) or [folder] for folder in folders)
+    stated = [origins for folder in datasets if isinstance(origins := marker_facts(folder).get("origins"), dict)]
+    names = {what: dict.fromkeys(str(each[what]) for each in stated if each.get(what)) for what in _ORIGINS}
+    return {what: "; ".join(names[what]) or unknown for what, unknown in _ORIGINS.items()}
+
+
 def split_of(file: StorePath) -> str:
     """``train`` for ``train-00000-of-00003.parquet``."""
     return file.stem.split("-")[0]
@@ -133,8 +144,7 @@ def n_rows_of(files: Iterable[StorePath]) -> int:
 
 
 def read_files(files: Iterable[StorePath], *, without: Collection[str] = (), only: Collection[str] = ()) -> Rows:
-    """The rows of files, a few in memory at a time; of media ``without`` (``images``, ``videos``) no bytes are read.
-    ``only``: these columns, where there are any."""
+    """The rows of files, a few in memory at a time; no bytes of media ``without``. ``only``: these columns, if any."""
     n_rows = _ROWS_WITHOUT_IMAGES_AT_ONCE if only or "images" in without else _ROWS_AT_ONCE
     for path in files:
         with storage_errors(str(path)), opened(path) as source, pq.ParquetFile(source) as file:

@@ -27,8 +27,8 @@ from darkroom.pipelines.publishing.row_selection import Selection
 from darkroom.pipelines.records import ImageRef, Reject, Sample, VideoRef, from_row, to_row
 from darkroom.pipelines.records.annotation import asked
 from darkroom.pipelines.records.digest import digest_bytes
-from darkroom.pipelines.records.reject_reasons import reject
-from darkroom.pipelines.records.samples import bare_sample
+from darkroom.pipelines.records.reject_reasons import Reason, reject
+from darkroom.pipelines.records.samples import LICENCE_REMEDY, bare_sample, is_licensed
 from darkroom.pipelines.selection.decontamination import read_benchmarks
 from darkroom.pipelines.selection.sampling import ALL_FOR_TRAINING, SPLITS, Split, Splits, grouped
 from darkroom.pipelines.selection.screening import Screening
@@ -39,6 +39,7 @@ from darkroom.pipelines.storage.stage_runs import Outcome, StageReport, begin_wo
 from darkroom.pipelines.storage.store_paths import StorePath, content
 from darkroom.pipelines.storage.tables import Mask, TableKey
 from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.sandbox.errors import UserError
 
 R = TypeVar("R")
 F = TypeVar("F", bound=SampleFacts)
@@ -119,15 +120,15 @@ class Publication(ABC, Generic[R, F]):
 
     @abstractmethod
     def card_facts(self, facts: F, folder: Path) -> dict[str, Any]:
-        """Facts that only this kind of card states, by the template's names, with its ``title`` and ``tags``; the
-        parquet files in ``folder`` are complete when this is computed."""
+        """Facts that only this kind of card states, by the template's names, with its ``title`` and ``tags``, and the
+        marker's ``origins``; the parquet files in ``folder`` are complete when this is computed."""
 
-    def card(self, facts: F, report: StageReport, n_by_split: Mapping[str, int], folder: Path) -> str:
-        """The card's text, of complete parquet files in ``folder``."""
-        own, listed = self.card_facts(facts, folder), self.workspace.benchmarks
+    def card(self, facts: F, report: StageReport, n_by_split: Mapping[str, int], own: dict[str, Any]) -> str:
+        """The card's text, with its ``own`` facts."""
+        listed = self.workspace.benchmarks
         head = front_matter(own.pop("title"), facts, self.kind, tags=own.pop("tags"), languages=self.languages)
         own["benchmarks"] = [benchmark.name for benchmark in read_benchmarks(listed)] if listed.exists() else []
-        counts = {"facts": facts, "report": report, "n_by_split": n_by_split}
+        counts = {"licence_remedy": LICENCE_REMEDY, "facts": facts, "report": report, "n_by_split": n_by_split}
         return render(self.card_template, front_matter=head, asked=asked, **counts, **own) + "\n"
 
     @property
@@ -173,8 +174,13 @@ class Publication(ABC, Generic[R, F]):
         return report, self._write_folder(report, inputs) if shipped is None else shipped
 
     def make_table(self) -> StageReport:
-        """Select the rows that ship."""
-        return run_stage(self.workspace.tables, self.key, self.record, inputs=self.inputs(), perform=self._outcome)
+        """Select the rows that ship. Raises ``UserError`` where none has a licence: the earlier dataset stays."""
+        report = run_stage(self.workspace.tables, self.key, self.record, inputs=self.inputs(), perform=self._outcome)
+        n = 0 if report.n_out or Reason.NOT_SELECTED in report.reasons else report.reasons.get(Reason.LICENCE_UNKNOWN)
+        if n:
+            name = f"{self.folder.parent.name}/{self.folder.name}"
+            raise UserError(f"{name} would be empty: no licence is known of {n:,} rows; {LICENCE_REMEDY}")
+        return report
 
     def _outcome(self) -> Outcome[R]:
         selection = self.select()
@@ -234,10 +240,13 @@ class Publication(ABC, Generic[R, F]):
                 writers[split].write(self.shipped_row(row, sample))
                 facts.add(row, sample)
                 n_by_split[split] += 1
-        (folder / _CARD).write_text(self.card(facts, report, n_by_split, folder))
+        own = self.card_facts(facts, folder)
+        own["n_unlicensed"] = sum(n for licence, n in facts.licenses.items() if not is_licensed(licence))
+        noted = {"intake": facts.intake, "n_unlicensed": own["n_unlicensed"], "origins": own.pop("origins")}
+        (folder / _CARD).write_text(self.card(facts, report, n_by_split, own))
         names = ("n_rows", "n_images", "n_bytes")
         counts = {name: sum(getattr(writer, name) for writer in writers.values()) for name in names}
-        rest = {"validation_share": self.validation_share} | ({"intake": facts.intake} if facts.intake else {})
+        rest = {"validation_share": self.validation_share, **{name: fact for name, fact in noted.items() if fact}}
         manifest = write_manifest(folder, {split: writer.digests for split, writer in writers.items()})
         marker = {"inputs": inputs, **counts, "manifest": manifest, **rest}
         (folder / MARKER).write_text(json.dumps(marker, sort_keys=True))

@@ -44,8 +44,7 @@ TRAJECTORIES = Features(
         **_refs,
     }
 )
-"""One trajectory with its sample's question. ``images``: first the question's (``n_question_images``), then those of
-the observations, which index into ``images``."""
+"""One trajectory with its question. ``images``: the question's (``n_question_images``), then the observations'."""
 PROMPTS = Features(
     {
         "sample_id": _text,

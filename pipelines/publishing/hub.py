@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from darkroom.pipelines.publishing.dataset_reader import dataset_files, marker_facts, n_rows_of, split_of
+from darkroom.pipelines.publishing.dataset_reader import dataset_files, marker_facts, n_rows_of, read_files, split_of
 from darkroom.pipelines.publishing.manifest import MANIFEST
 from darkroom.pipelines.records.digest import digest_bytes
+from darkroom.pipelines.records.samples import LICENCE_REMEDY, is_licensed
 from darkroom.pipelines.storage.row_files import footer
 from darkroom.sandbox.errors import UserError
 
@@ -78,6 +79,9 @@ class HubDataset:
                 yield f"the card has no `{name}`"
         if data.get("license") == "unknown":
             yield "the licence is unknown: state it in the source's file, and materialise the dataset again"
+        rows = read_files(dataset_files(self.folder), only=("license",))
+        if not marker_facts(self.folder).get("n_unlicensed") and not all(is_licensed(row["license"]) for row in rows):
+            yield f"rows of unknown licence, which no longer ship: {LICENCE_REMEDY}, and materialise the dataset again"
         for path in dataset_files(self.folder):
             if Features.from_arrow_schema(footer(path).schema.to_arrow_schema()) != info.features:
                 yield f"the columns of {path.name} are not those of the card"

@@ -9,12 +9,15 @@ from typing import Any
 from darkroom.pipelines.records import Check, Review
 from darkroom.pipelines.records.annotation import asked, measured_on, writer_in_words
 from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.sources.catalog import source_of
 from darkroom.pipelines.storage.row_files import by_key
 from darkroom.pipelines.storage.tables import TableKey, Tables
 from darkroom.pipelines.verification.checks.necessity import NEEDS_IMAGE, NEEDS_TOOLS, error_rates_in_words
 from darkroom.pipelines.verification.proportion import Proportion, proportion_of
 
 REVIEWS = ("expert_reviews",)
+ANNOTATIONS = ("accepted_annotations",)
+"""People's accepted records: a table and a source."""
 REVIEW_CHECK = "expert_review"
 _HOW = {NEEDS_IMAGE: "with a blank image", NEEDS_TOOLS: "without tools"}
 
@@ -62,8 +65,7 @@ def judge_stats_of(tables: Tables, family: str, partitions: Sequence[str]) -> Ju
 
 
 def origins_of(tables: Tables, key: TableKey, partitions: Sequence[str]) -> Mapping[str, str]:
-    """Who wrote a table's rows, trajectories or drafts, and who judged those of its family in ``partitions``, in words;
-    nothing without such rows."""
+    """Who wrote a table's rows, and who judged and annotated those of its family in ``partitions``, if any."""
     rows = tables.columns(key, "family", "provenance") if tables.exists(key) else ()
     families, written = set[str](), Counter[str]()
     for family, provenance in rows:
@@ -71,7 +73,10 @@ def origins_of(tables: Tables, key: TableKey, partitions: Sequence[str]) -> Mapp
         written[writer_in_words(provenance["policy"], provenance["model"])] += 1
     notes = (note for family in families for note in _notes(tables, family, partitions).values())
     judged = dict.fromkeys(asked(judge["judge"]) for note in notes for judge in note.get("judges", ()))
+    accepted = tables.keys(ANNOTATIONS) if any(source_of(name) == ANNOTATIONS[0] for name in partitions) else ()
+    annotated = dict.fromkeys(tables.facts(key).get("notes", {}).get("annotators", "people") for key in accepted)
     origins = {"written_by": ", ".join(who for who, _ in written.most_common()), "judged_by": ", ".join(judged)}
+    origins |= {"annotated_by": ", ".join(annotated) if written else ""}
     return {what: who for what, who in origins.items() if who}
 
 

@@ -72,8 +72,7 @@ class Manifest:
 
     @classmethod
     def of(cls, folder: StorePath) -> Self | None:
-        """The folder's manifest; None where earlier versions wrote none. Raises ``ValueError`` for one that is damaged,
-        or larger than any of ours."""
+        """The folder's manifest; None in earlier versions. Raises ``ValueError`` for a damaged or too large one."""
         file = folder / MANIFEST
         if not file.is_file():
             return None

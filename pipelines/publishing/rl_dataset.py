@@ -74,8 +74,9 @@ class RlDataset(Publication[RLRow, RlFacts]):
         tables = self.workspace.tables
         fingerprints = [[str(key), tables.fingerprint(key)] for shard in self._shards for key in tables_of(shard)]
         annotated = [sample.sample_id for sample in self.annotated]
-        settings, code = [dict(self.quotas), self.n_rows], code_digest(*ROWS_CODE, __name__)
-        return digest([fingerprints, annotated, settings, self.screening.fingerprint, code])
+        settings = [dict(self.quotas), self.n_rows, self.workspace.ships_unlicensed]
+        rest = [settings, self.screening.fingerprint, code_digest(*ROWS_CODE, __name__)]
+        return digest([fingerprints, annotated, *rest])
 
     def file_inputs(self) -> str:
         """Digest of the table and of the stages' facts that the card shows."""
@@ -130,20 +131,21 @@ class RlDataset(Publication[RLRow, RlFacts]):
             "voted": polled(all_votes(workspace, self.partitions, suitability.VOTES)),
             "agreement": self._agreement,
             "measured_on": measured_on,
+            "origins": facts.origins_in_words,
             "bars": lambda counts: text_bars({f"{n:>3} ": n_rows for n, n_rows in counts.items()}),
         }
 
     def _gathered(self) -> Selection:
-        selection = Selection()
+        selection = Selection(ships_unlicensed=self.workspace.ships_unlicensed)
         for sample in self.annotated:
             row = _annotated(sample)
             if isinstance(row, RowError):
                 selection.reject(row)
             else:
-                selection.add(sample.sample_id, duplicate=_DUPLICATE.format("the campaign"))
+                selection.add(sample.sample_id, sample, duplicate=_DUPLICATE.format("the campaign"))
         for shard in self._shards:
             for public in public_rows(shard):
-                selection.add(public.sample.sample_id, duplicate=_DUPLICATE.format(shard.partition))
+                selection.add(public.sample.sample_id, public.sample, duplicate=_DUPLICATE.format(shard.partition))
         return selection
 
     def _read_rows(self, selection: Selection) -> Iterator[tuple[int, RLRow]]:

@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from darkroom.pipelines.records import Sample
 from darkroom.pipelines.records.digest import key64
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.records.samples import LICENCE_REMEDY, is_licensed
 from darkroom.pipelines.selection.sampling import Strata
 from darkroom.pipelines.storage.stage_runs import RejectKind
 from darkroom.pipelines.storage.tables import Mask
@@ -26,7 +28,8 @@ class Cause(NamedTuple):
 class Selection:
     """The rows that still ship, and the rejects so far in the order in which they were rejected."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, ships_unlicensed: bool) -> None:
+        self._ships_unlicensed = ships_unlicensed
         self._ships = bytearray()
         self._places: dict[int, int] = {}
         self._rejected, self._causes = array("q"), array("i")
@@ -56,11 +59,13 @@ class Selection:
         causes = list(self._numbers)
         return ((place, causes[number]) for place, number in zip(self._rejected, self._causes, strict=True))
 
-    def add(self, row_id: str, *, duplicate: str) -> None:
-        """The next row; one whose id is there already is rejected, with ``duplicate`` as the evidence."""
+    def add(self, row_id: str, sample: Sample, *, duplicate: str) -> None:
+        """The next row; rejected if its id is there already (``duplicate``: the evidence) or its licence is unknown."""
         key = key64(row_id)
         if key in self._places:
             self.reject(RowError(Reason.DUPLICATE, duplicate))
+        elif not self._ships_unlicensed and not is_licensed(sample.license):
+            self.reject(RowError(Reason.LICENCE_UNKNOWN, f"{sample.source} states no licence: {LICENCE_REMEDY}"))
         else:
             self._places[key] = self.n_in
             self._ships.append(1)

@@ -20,6 +20,7 @@ from darkroom.pipelines.publishing.judge_stats import (
     acceptance,
     judge_stats_fingerprint,
     judge_stats_of,
+    origins_of,
     read_reviews,
     review_checks,
 )
@@ -29,6 +30,7 @@ from darkroom.pipelines.publishing.row_selection import Selection
 from darkroom.pipelines.records import Check, Sample, Trajectory, to_row
 from darkroom.pipelines.records.digest import digest, key64
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.records.samples import is_licensed
 from darkroom.pipelines.selection.sampling import Candidate, Strata, difficulty
 from darkroom.pipelines.selection.screening import Screening
 from darkroom.pipelines.storage.row_files import KeyedSpill, RowStream
@@ -41,13 +43,14 @@ ASSET = ("sft_dataset",)
 
 
 class SampleJoin:
-    """``join[sample_id]``, from disk; of a sample that several partitions hold, the last one's."""
+    """``join[sample_id]``, from disk; of a sample that several partitions hold, the last one's with a licence."""
 
     def __init__(self, tables: Tables, partitions: Sequence[str]) -> None:
         self._samples = KeyedSpill(tables.scratch)
         for partition in partitions:
             for sample in tables.stream(TableKey(SAMPLES, partition), Sample):
-                self._samples.add(key64(sample.sample_id), sample)
+                if is_licensed(sample.license) or self._samples.get(key64(sample.sample_id)) is None:
+                    self._samples.add(key64(sample.sample_id), sample)
 
     def __getitem__(self, sample_id: str) -> Sample:
         """Raises ``KeyError`` for a sample that no partition holds."""
@@ -100,7 +103,8 @@ class SftDataset(Publication[Trajectory, SftFacts]):
         ]
         judging = judge_stats_fingerprint(tables, recipe.family, self._partitions)
         reviews = [to_row(review) for review in read_reviews(tables, recipe.family)]
-        rest = [judging, reviews, code_digest(*ROWS_CODE, __name__), self.n_rows, self._screening.fingerprint]
+        settings = [self.n_rows, self.workspace.ships_unlicensed]
+        rest = [judging, reviews, code_digest(*ROWS_CODE, __name__), *settings, self._screening.fingerprint]
         return digest(["sft_dataset", recipe.family, recipe.digest, fingerprints, *rest])
 
     def file_inputs(self) -> str:
@@ -169,12 +173,13 @@ class SftDataset(Publication[Trajectory, SftFacts]):
             "judging": judge_stats_of(tables, family, self._partitions),
             "reviewed": acceptance(read_reviews(tables, family)),
             "release": release_facts(tables, family, self._partitions) if recipe.writer == "released" else None,
+            "origins": origins_of(tables, self.key, self._partitions),
             "example": example_of(*facts.first) if facts.first else "",
             **{"labelled_by": labelled_by, "in_words": in_words, "interval": interval},
         }
 
     def _gathered(self) -> Selection:
-        selection, tables = Selection(), self.workspace.tables
+        selection, tables = Selection(ships_unlicensed=self.workspace.ships_unlicensed), self.workspace.tables
         for key in self._keys:
             samples = {name for (name,) in tables.columns(TableKey(SAMPLES, key.partition), "sample_id")}
             duplicate = f"an earlier partition holds the same trajectory; this one is in {key.partition}"
@@ -182,7 +187,7 @@ class SftDataset(Publication[Trajectory, SftFacts]):
             stale = RowError(Reason.STALE, f"its sample is no longer in {key.partition}; {mend}")
             for row_id, sample_id in tables.columns(key, "trajectory_id", "sample_id"):
                 if sample_id in samples or selection.place(row_id) is not None:
-                    selection.add(row_id, duplicate=duplicate)
+                    selection.add(row_id, self._samples[sample_id], duplicate=duplicate)
                 else:
                     selection.reject(stale)
         return selection

@@ -24,8 +24,7 @@ _QUOTED = re.compile(r"""\A(?:"(.+)"|'(.+)'|`(.+)`|“(.+)”|‘(.+)’)\Z""", 
 def matches(answer: str, expected: str, choices: Sequence[str] = ()) -> bool:
     """True if ``answer`` is the expected answer. With ``choices`` (each ``"A. red"``), ``expected`` is a letter, a
     choice's text or several of them, and so is ``answer``, or letter and text if they agree; a letter alone is a
-    choice's letter, even where another choice's text is that letter. Else numbers are compared by value, other texts by
-    normalised words."""
+    choice's letter, even where another's text is that letter. Else numbers count by value, other texts by words."""
     if choices:
         chosen, right = letters_of(answer, choices), letters_of(expected, choices)
         return bool(chosen) and chosen == right

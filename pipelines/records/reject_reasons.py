@@ -82,6 +82,7 @@ class Reason(StrEnum):
     DISPUTED = "disputed", "rejected"
     # sft_dataset
     STALE = "stale"
+    LICENCE_UNKNOWN = "licence_unknown", "rejected"
     NEAR_DUPLICATE = "near_duplicate", "rejected"
     CONTAMINATED = "contaminated", "rejected"
     NOT_SELECTED = "not_selected", "rejected"

@@ -95,8 +95,7 @@ class Grader:
     is_ordered: bool = False
     """``list``: whether the order counts."""
     accepted: tuple[str, ...] | None = field(default=None, metadata={NOT_STORED: True})
-    """Other answers that are right, each by the rule that fits it; None: those of the sample's details. Shipped rows
-    have them in the column ``accepted``."""
+    """Other right answers, each by the rule that fits it; None: the details' (the column ``accepted`` in files)."""
 
 
 def shipped_grader(row: Mapping[str, Any]) -> dict[str, Any]:

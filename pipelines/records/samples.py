@@ -119,6 +119,16 @@ class Sample:
     videos: tuple[VideoRef, ...] = ()
 
 
+def is_licensed(license: str) -> bool:
+    """True if a licence is stated, for all parts of a compound one (``CC0-1.0 AND MIT``)."""
+    return _UNSTATED.isdisjoint(part.strip() for part in license.casefold().split(" and "))
+
+
+_UNSTATED = {"", "unknown", "not stated"}
+LICENCE_REMEDY = "state `license` in the source's file (or campaign.yaml), or set DARKROOM_SHIP_UNLICENSED=1"
+"""For rows of unknown licence, which do not ship."""
+
+
 def bare_sample(sample_id: str, question: str, images: tuple[ImageRef, ...] = (), **known: Any) -> Sample:
     """A question without an answer; of its other fields the ``known`` ones, the rest empty."""
     empty = {
@@ -150,8 +160,7 @@ def as_details(moments: Sequence[TemporalSegment]) -> str:
 
 
 def temporal_segments(sample: Sample) -> tuple[TemporalSegment, ...]:
-    """The sample's moments, in its truth's order; none where its truth names none. Raises ``ValueError`` for a moment
-    that no video of the sample has."""
+    """The moments of a sample's truth, in order. Raises ``ValueError`` for a moment that no video of it has."""
     if not sample.truth.details:
         return ()
     try:

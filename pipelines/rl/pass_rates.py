@@ -1,8 +1,7 @@
 """Pass rates: how often the model to be trained answers a question rightly (CodeV, §5.1 and appendix 9).
 
 It answers eight times. Where more than nine in ten answers are right, all rollouts get the same reward and teach
-nothing: the row is rejected. Rows that it never solves stay, and say so. The counts are kept of all, of the rejects
-too.
+nothing: the row is rejected. Rows that it never solves stay, and say so. The counts are kept of all, rejects too.
 """
 
 from collections.abc import Mapping, Sequence

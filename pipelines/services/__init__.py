@@ -2,8 +2,7 @@
 
 A client opens a session with a task's images and gets its name, a secret. Tools run in it as they do in process: the
 same pool, the same texts, the same pixels. Needs the extra ``serve``. What all services share (addresses, errors,
-files, what clients hold open) is here as well; ``darkroom.train.agent`` and ``darkroom.train.environment`` are the
-others.
+files, what clients hold open) is here as well; the others: ``darkroom.train.agent``, ``darkroom.train.environment``.
 """
 
 import os

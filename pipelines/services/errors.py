@@ -19,8 +19,7 @@ STATUS: dict[Kind, int] = {
     "too_busy": 429,
     "infrastructure_failed": 503,
 }
-"""``too_busy``: nothing happened, ask again. ``infrastructure_failed``: the session is gone and no program is to blame;
-a trainer leaves the rollout out."""
+"""``too_busy``: nothing happened, ask again. ``infrastructure_failed``: the session is gone, through no program."""
 
 
 class ServiceError(UserError):

@@ -58,8 +58,7 @@ def _answered(_: Request, error: Exception) -> Response:
 
 
 MAX_PARTS = 50_000
-"""Strings, commas and brackets of a request's JSON. A value costs its sender two bytes; here it is an object, and often
-an error of its own."""
+"""Strings, commas and brackets of a request's JSON: two bytes to its sender, here an object each, often an error."""
 SMALL_MB = 4
 """Of a request that carries no images."""
 HEADER_SECONDS, BODY_SECONDS, READ_SECONDS = 20, 300, 120

@@ -204,8 +204,7 @@ class Sessions:
 
     @asynccontextmanager
     async def call(self, name: str, tool: str, arguments: Any) -> AsyncIterator[ToolOutcome]:
-        """Run a tool of a session, after its earlier calls. While it lasts, the images count, and the session's next
-        call waits. Raises ``ServiceError``."""
+        """Run a tool of a session, after its earlier calls; its images count meanwhile. Raises ``ServiceError``."""
         opened = self.registry.get(name)
         offered = {each.tool: each for each in opened.tools}
         if (chosen := offered.get(tool)) is None:

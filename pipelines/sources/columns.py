@@ -139,8 +139,7 @@ class Columns(DerivingColumns, extra="forbid", frozen=True):
     r"""True if an answer may be wrapped in ``<answer>``, ``\boxed{}`` or ``$``."""
     answer_list: Literal["refuse", "first", "majority", "text"] = "refuse"
     """An answer that is a list, also as text: refused; its first counts (``first``); the most frequent, of equals the
-    first, is the label; what a third as many gave is accepted (``majority``); a text like a list is one answer
-    (``text``)."""
+    first, is the label; what a third as many gave is accepted (``majority``); a text is one answer (``text``)."""
     missing_values: tuple[str, ...] | None = None
     """Spellings of a missing answer, in any case; None: the usual ones (``answers.py``), and canned replies."""
     turns: Literal["each", "first", "last"] = "each"

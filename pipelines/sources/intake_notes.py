@@ -21,6 +21,7 @@ import numpy as np
 
 from darkroom.pipelines.records import Sample
 from darkroom.pipelines.records.digest import canonical, key64
+from darkroom.pipelines.records.samples import LICENCE_REMEDY, is_licensed
 from darkroom.pipelines.sources import BadRow, SourceRow
 from darkroom.pipelines.sources.columns import ANSWER_FIELDS, BESIDE, TEMPLATE, Columns, alternatives, list_in, value_at
 from darkroom.pipelines.sources.media import is_conversation
@@ -70,6 +71,10 @@ class IntakeNotes:
                 example = f"{first[0]} says {first[1][:60]!r}, {sample.source_row} {sample.answer[:60]!r}"
                 self.add(1, "another answer to the same question about the same images", example)
             images.extend(int(sha256[:16], 16) for sha256 in set(digests))
+            if not is_licensed(sample.license):
+                self.add(
+                    1, f"rows without a licence, which do not ship by default: {LICENCE_REMEDY}", sample.source_row
+                )
         names, counts = np.unique(np.array(images, np.uint64), return_counts=True)
         for name, n in zip(names[counts >= MANY_ROWS], counts[counts >= MANY_ROWS], strict=True):
             self.add(int(n), f"rows about one image, {f'{name:016x}'[:12]}")

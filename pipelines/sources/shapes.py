@@ -54,8 +54,7 @@ class Shape(NamedTuple):
 
 
 def recognise(path: Path, *, split: str | None = None) -> Proposal:
-    """The shape of a file or a folder. Raises ``SourceError`` where nothing known is there, and for several splits or
-    files of which none is chosen."""
+    """The shape of a file or folder. Raises ``SourceError`` for an unknown one, or several splits and none chosen."""
     path = path.absolute()
     if not path.exists():
         raise SourceError(f"there is no file or folder {path}")

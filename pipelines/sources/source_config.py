@@ -108,8 +108,7 @@ _SHARD = re.compile(r"\A(\w+)-\d{5}-of-\d{5}\b")
 
 
 def split_of(file: Path, *, by_folder: bool = False) -> str:
-    """The split that a relative path names, the last word counts; empty where it names none. ``by_folder``: only
-    folders, where files are named as their images are."""
+    """The split that a relative path names, by its last word; else empty. ``by_folder``: folders alone count."""
     shard = _SHARD.match(file.name)
     if shard and shard[1] not in ("data", "part", ""):
         return _spelled(shard[1])

@@ -33,8 +33,7 @@ _NO_LOCKS = frozenset({errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP})
 
 @contextmanager
 def one_at_a_time(lock: Path) -> Iterator[None]:
-    """Lock the file ``lock`` against other processes, where its file system has locks; a killed process frees it.
-    Raises ``StorageError``."""
+    """Lock the file ``lock``, where its file system has locks; a killed process frees it. Raises ``StorageError``."""
     with storage_errors(str(lock.parent)):
         lock.parent.mkdir(parents=True, exist_ok=True)
         file = lock.open("a")

@@ -114,8 +114,7 @@ class BatchTable:
     def finish(
         self, batch: str, requests: Sequence[BatchRequest], entries: Sequence[CallEntry], spent: sa.Executable | None
     ) -> None:
-        """Record ``entries``, the answers to ``requests``, and by a statement what was ``spent`` on them. Calls without
-        an answer are free again."""
+        """Record ``entries``, the answers to ``requests``, and what was ``spent``; unanswered calls are free again."""
         keys = [key for request in requests for key, _ in request.calls()]
 
         def write(connection: sa.Connection) -> None:

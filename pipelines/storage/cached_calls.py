@@ -167,8 +167,7 @@ class CallTable:
         return [calls.get(key) for key in keys]
 
     def claim(self, keys: Sequence[str]) -> list[CachedCall | bool | None]:
-        """Claim calls: each is the recorded one, True if this holder may run it now, False if another runs it, or None
-        if it waits in a batch."""
+        """Claim calls: each is recorded, or True (this holder may run it), False (another does), None (in a batch)."""
         calls = {key: call for key, call in zip(keys, self.read(keys), strict=True) if call is not None}
         missing = [key for key in keys if key not in calls]
         claimed, in_batches = set[str](), set[str]()

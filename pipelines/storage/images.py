@@ -189,8 +189,7 @@ class ImageStore:
         return video
 
     def read(self, ref: ImageRef | VideoRef | str) -> bytes:
-        """The stored bytes. Raises ``ImageMissing`` when they are not there or are not what they were, ``StorageError``
-        when the store cannot be reached."""
+        """The stored bytes. Raises ``ImageMissing`` for missing or changed ones, ``StorageError`` without the store."""
         sha256 = ref if isinstance(ref, str) else ref.sha256
         if self._cache is not None and (cached := self._cache.get(sha256)) is not None:
             return cached

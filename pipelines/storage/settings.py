@@ -90,8 +90,7 @@ class WorkspaceSettings(EnvironmentSettings):
     home: str = setting("_HOME", "data")
     """The workspace, a folder or a URL (`s3://bucket/prefix`, `gs://`, `az://`): tables, datasets, images, reports."""
     local: Path | None = setting("_LOCAL", None)
-    """Folder for what must be local: checkpoints, annotation, Dagster, caches; default: the home, or `data` where that
-    is a URL."""
+    """Folder for what must be local: checkpoints, annotation, Dagster, caches; default: the home, `data` for a URL."""
     images: str = setting("_IMAGES", "")
     """Image store, any fsspec URL; default: `images/` below the home."""
     image_cache_gb: float = setting("_IMAGE_CACHE_GB", 10.0, ge=0)
@@ -99,8 +98,9 @@ class WorkspaceSettings(EnvironmentSettings):
     ledger: str = setting("_LEDGER", "")
     """URL of the ledger, `postgresql+psycopg://…` for teams; default: SQLite in the local folder."""
     environments: Path | None = setting("_ENVIRONMENTS", None)
-    """Folder where vLLM and Label Studio are installed, which several workspaces may share; default: `environments/` in
-    the local folder."""
+    """Folder of vLLM and Label Studio, which workspaces may share; default: `environments/` in the local folder."""
+    ships_unlicensed: bool = setting("_SHIP_UNLICENSED", False)
+    """Ship rows of unknown licence, too."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:

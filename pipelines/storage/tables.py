@@ -116,8 +116,7 @@ class Tables:
     def write(
         self, key: TableKey, kind: type[R], rows: Iterable[R], rejects: Iterable[Reject], *, inputs: str, facts: Any
     ) -> None:
-        """Writes rows and rejects with the digest of what they were made from and the stage's ``facts`` (JSON). Raises
-        ``StorageError``."""
+        """Write rows and rejects with a digest of their inputs and the stage's ``facts``. Raises ``StorageError``."""
         metadata = {_INPUTS: inputs.encode(), _FACTS: json.dumps(facts, sort_keys=True).encode()}
         path = self.path(key)
         with storage_errors(str(path)):

@@ -50,6 +50,7 @@ class Workspace:
     local: Path
     """What must be local: the home, unless that is a URL."""
     image_cache_gb: float = 10.0
+    ships_unlicensed: bool = False
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
@@ -65,6 +66,7 @@ class Workspace:
             environments=(settings.environments or local / "environments").expanduser().absolute(),
             local=local,
             image_cache_gb=settings.image_cache_gb,
+            ships_unlicensed=settings.ships_unlicensed,
         )
 
     def __enter__(self) -> Self:

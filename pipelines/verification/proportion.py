@@ -35,8 +35,7 @@ class Proportion(NamedTuple):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's score interval at 95 % (Wilson, 1927): inside 0..1 and usable from one case on. Everything (0, 1)
-        where there is nothing to count."""
+        """Wilson's score interval at 95 % (Wilson, 1927), usable from one case on; (0, 1) where there is none."""
         if not self.of:
             return 0.0, 1.0
         p, n = self.n / self.of, self.of

@@ -25,8 +25,7 @@ from darkroom.pipelines.storage.media_validation import MAX_PIXELS, Thumbnails, 
 SIDE = 16
 """Of the thumbnails that are compared."""
 SAME_FRAME = 24.0
-"""Root mean square difference (0..255) of thumbnails that show the same frame: scaling and borders stay below 14,
-other images above 45."""
+"""Root mean square difference (0..255) of thumbnails of one frame: scaling and borders below 14, others above 45."""
 EQUAL = 0.5
 """Frames that differ from an image by no more than this above the best one cannot be distinguished."""
 MAX_CELLS = 64

@@ -1,8 +1,7 @@
 """Legibility of a part of an image: contrast, and how close an OCR reader comes to the known text.
 
-The reader is PP-OCR by RapidOCR on the CPU (extra ``ocr``), whose wheel holds its models; no download. Without the
-extra there is no reader, and checks fall back on contrast. Degradations fade an image as a seed says: contrast,
-brightness, gamma and noise.
+The reader is PP-OCR by RapidOCR on the CPU (extra ``ocr``), whose wheel holds its models; no download. Without it
+checks fall back on contrast. Degradations fade an image as a seed says: contrast, brightness, gamma and noise.
 """
 
 import random
@@ -51,8 +50,7 @@ class OcrReader:
         self._lock = Lock()  # the engine keeps the options of the call in progress; checks run in threads
 
     def read(self, image: Image.Image, *, is_line: bool = False) -> list[TextLine]:
-        """The lines in an image, from top to bottom; a flat one is enlarged first. ``is_line``: it is one line; the
-        search for lines, most of the work, is left out."""
+        """The lines in an image from the top; a flat one is enlarged. ``is_line``: one line, none is searched for."""
         if (picture := image.convert("RGB")).height < _MIN_HEIGHT:
             scale = _MIN_HEIGHT / picture.height
             picture = picture.resize((round(picture.width * scale), _MIN_HEIGHT), Image.Resampling.BICUBIC)
@@ -115,8 +113,7 @@ def plain(text: str) -> str:
 
 
 def anls(read: Sequence[TextLine], expected: str) -> tuple[float, str]:
-    """Similarity of the closest run of words to ``expected``, 0..1, and those words: average normalised Levenshtein
-    similarity (ST-VQA), 0 below one half."""
+    """Normalised Levenshtein similarity (ST-VQA, 0 below one half) of the closest run of words, and those words."""
     words = [word for line in read for word in _BREAK.split(line.text) if word]
     sizes = range(1, min(len(words), len(expected.split()) + 1) + 1)
     phrases = (" ".join(words[start : start + size]) for size in sizes for start in range(len(words) - size + 1))

@@ -31,8 +31,7 @@ from darkroom.pipelines.vision.registration import correlation, scaled_gray
 
 Size = Literal["small", "between", "large", "unknown"]
 Findability = Literal["named", "visible", "searched"]
-"""How one finds a target: the question says where; it can be seen; or it must be looked for, since only a closer look
-tells it from others like it."""
+"""How one finds a target: the question says where; it is seen; or only a closer look tells it from others like it."""
 
 SMALL_SIDE = 28.0
 """Pixels of the model, the square of one visual token: what is smaller is not seen reliably."""

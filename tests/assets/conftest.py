@@ -37,6 +37,7 @@ def add_signs(workspace: Workspace, source: SmallSource, folder: Path, *, n_shar
         questions=str(folder / "questions.jsonl"),
         columns=Columns(boxes="boxes", box_frame="corners"),
         n_shards=n_shards,
+        license="CC0-1.0",
     )
     Catalog(workspace.sources).add("signs", config)
     return folder

@@ -80,9 +80,8 @@ def add_signs(home: Path, folder: Path) -> None:
         (folder / f"{number}.jpg").write_bytes(signed(number, text, BOX))
         lines.append({"image": f"{number}.jpg", "question": QUESTION, "answer": text, "boxes": [list(BOX)]})
     (folder / "metadata.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    config = SourceConfig(
-        kind="jsonl", path=str(folder), columns=Columns(boxes="boxes", box_frame="corners"), n_shards=2
-    )
+    columns = Columns(boxes="boxes", box_frame="corners")
+    config = SourceConfig(kind="jsonl", path=str(folder), columns=columns, n_shards=2, license="CC0-1.0")
     Catalog(home / "sources").add("signs", config)
 
 

@@ -130,5 +130,5 @@ def add_source(settings: dict[str, str], folder: Path, n_shards: int) -> None:
     questions = str(folder / "questions.jsonl")
     with Workspace.from_environment(settings) as workspace:
         Catalog(workspace.sources).add(
-            SOURCE, SourceConfig(kind="jsonl", path=str(folder), questions=questions, n_shards=n_shards)
+            SOURCE, SourceConfig(kind="jsonl", path=str(folder), questions=questions, n_shards=n_shards, license="MIT")
         )

@@ -41,8 +41,7 @@ class StepResult:
 
 
 class Episode:
-    """One rollout, as a coroutine of the one loop that waits for its turns. It is its own policy. ``row`` is a prompt
-    of ``darkroom.train.rl.rollouts.prompts``."""
+    """One rollout and its own policy, as a coroutine of the loop that waits for its turns. ``row``: a prompt."""
 
     identity = PolicyIdentity("client", "client")
     concurrency = 1

@@ -5,6 +5,7 @@ Accuracy counts every rollout, broken ones as wrong; callers leave out those wit
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -205,6 +206,15 @@ def tokens_seen(rollouts: Sequence[ScoredRollout], vision: VisionModel) -> dict[
     of_outputs = [sum(visual_tokens(i.width, i.height, vision) for i in images) for images in outputs]
     both = [a + b for a, b in zip(of_questions, of_outputs, strict=True)]
     return {"question": spread(of_questions), "observations": spread(of_outputs), "all": spread(both)}
+
+
+_REGION = re.compile(r"(?<!\d)\d{1,5}(?:, ?\d{1,5}){3}(?!\d)")
+
+
+def n_naming_a_region(rollouts: Sequence[ScoredRollout]) -> int:
+    """Questions with four numbers in a row, as a box has: the model need not find where to look."""
+    questions = {scored.question.group: scored.question.sample.question for scored in rollouts}
+    return sum(bool(_REGION.search(question)) for question in questions.values())
 
 
 def broken(rollouts: Sequence[ScoredRollout]) -> dict[str, int]:

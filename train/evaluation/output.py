@@ -66,7 +66,9 @@ def write_output(
     pairs = [(scored.question.sample, trajectory(scored, findings, evaluated)) for scored in rollouts]
     with tempfile.TemporaryDirectory() as rows:
         write_trajectories(Path(rows), pairs, store=store)
-        write_gallery(part / "gallery.html", [Path(rows)], title=f"Rollouts of {evaluated.policy.identity.model}")
+        n_named = record["results"]["all"]["n_naming_a_region"]
+        note = f" ({n_named} questions name where to look: finding it is not shown)" if n_named else ""
+        write_gallery(part / "gallery.html", [Path(rows)], title=f"Rollouts of {evaluated.policy.identity.model}{note}")
     (part / REPORT).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     replace_folder(folder, part)
 
@@ -200,8 +202,7 @@ COLUMNS = (
     *("id", "rollout", "benchmark", "category", "question", "choices", "gold", "answer", "correct", "score", "detail"),
     *("error", "rounds", "rounds_ok", "code_ran", "images_shown", "calls", "prompt_tokens", "completion_tokens"),
 )
-"""Columns of ``rollouts.csv``. ``id``: the sample's. ``rounds_ok``: rounds whose code ended without an error;
-``code_ran``: there is code, and all of it did."""
+"""Columns of ``rollouts.csv``. ``rounds_ok``: rounds without an error; ``code_ran``: there is code, and all ran."""
 
 
 def export(folder: Path, formats: Collection[ExportFormat]) -> None:

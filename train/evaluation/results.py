@@ -137,6 +137,7 @@ def _as_json(figures: Mapping[str, Any]) -> dict[str, Any]:
 def section(findings: Findings, rollouts: Sequence[ScoredRollout]) -> dict[str, Any]:
     return {
         "accuracy": asdict(metrics.accuracy(rollouts)),
+        "n_naming_a_region": metrics.n_naming_a_region(rollouts),
         "code": asdict(metrics.code(rollouts)),
         "tool_calls": [asdict(bucket) for bucket in metrics.by_tool_calls(rollouts)],
         "tools": {str(tool): count for tool, count in metrics.tools(rollouts).items()},

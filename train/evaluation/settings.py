@@ -1,5 +1,4 @@
-"""The settings of an evaluation: the policy, the questions, the rollouts, and what is measured besides answers; and
-those of the agent, which mean the same."""
+"""Settings of an evaluation (policy, questions, rollouts, measures) and of the agent, which mean the same."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -14,8 +13,7 @@ from darkroom.train.runs.command_line import Flag, ProgramSettings
 from darkroom.train.runs.options import MaxPixels, chosen_wording, local_datasets, wording_record
 
 WHOLE_SHARE = 0.8
-"""A crop with more than this proportion of an image is no crop (as
-``darkroom.pipelines.vision.image_transform.PART_SHARE``)."""
+"""A crop with more than this proportion of an image is no crop (as ``vision.image_transform.PART_SHARE``)."""
 COVER = 0.5
 """A crop shows a target when it covers at least this proportion of its box."""
 
@@ -63,8 +61,7 @@ class PolicySettings(ProgramSettings):
 
 
 class EvaluationSettings(PolicySettings):
-    """One evaluation. Its policy may also be an ``oracle``, a family whose oracle writes from the truth. Questions:
-    ``datasets``, ``benchmarks``, ``sources``."""
+    """One evaluation, of a model or an ``oracle``. Questions: ``datasets``, ``benchmarks``, ``sources``."""
 
     output: Annotated[Path, Flag(hidden=True)]
     oracle: str = ""
@@ -78,8 +75,7 @@ class EvaluationSettings(PolicySettings):
     split: str = "validation"
     """Of datasets: validation, train or all."""
     benchmarks: Annotated[tuple[tuple[str, Path], ...], Flag("benchmark", repeated=True)] = ()
-    """NAME=PATH: a bundled benchmark (docs/benchmarks.md) and its download; or a name of yours and a YAML file. May be
-    repeated."""
+    """NAME=PATH: a bundled benchmark (docs/benchmarks.md) and its download, or your own YAML file; repeatable."""
     strict: Annotated[bool, Flag(declaration="--strict/--official")] = False
     """Score benchmarks by rules of our own, or as their authors' code does (the default; docs/benchmarks.md)."""
     sources: Annotated[tuple[str, ...], Flag("source", repeated=True)] = ()

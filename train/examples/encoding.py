@@ -94,8 +94,7 @@ class RowReader:
     without_comments: bool = False
 
     def ablated(self, row: Row) -> Row:
-        """Read ``row`` as the ablations of Thyme's table 6 do: with this loss policy instead of its own (None: its
-        own), and without the comments of its code."""
+        """Read ``row`` as Thyme's ablations (table 6): with this loss policy (None: its own), without comments."""
         if self.loss_policy is not None:
             row = {**row, "loss_policy": self.loss_policy}
         if self.without_comments:
@@ -166,8 +165,7 @@ def open_reader(
     max_pixels: int | None = None,
     **ablations: Any,
 ) -> RowReader:
-    """Open the reader of a model's folder; ``ablations`` are fields of the reader. Raises ``TrainError`` when the
-    templates do not fit the model."""
+    """Open the reader of a model's folder; ``ablations``: its fields. Raises ``TrainError`` for other templates."""
     from darkroom.train.models.loading import load_processor, model_type, template
 
     source = template("sft", model_type(model))

@@ -36,8 +36,7 @@ _PHASES = TypeAdapter(tuple[Phase, ...])
 
 
 class SftSettings(TrainingSettings):
-    """The inputs of an SFT checkpoint besides its datasets and its model. The defaults are those of Thyme's first
-    phase, except for the small batch."""
+    """Inputs of an SFT checkpoint besides datasets and model; defaults of Thyme's first phase, but a small batch."""
 
     recipe: Annotated[str, Flag(hidden=True)] = ""
     phases: Annotated[tuple[Phase, ...], Flag(json=True)] = (Phase(),)

@@ -99,8 +99,7 @@ class LocalPolicy:
 
     async def write(self, turn: CompletionRequest) -> Completion:
         """Write the next turn; of a conversation that fills the model's context an empty one, cut off. Raises
-        ``PolicyError`` for an image of the question that the processor does not take, ``RowError`` (unsuitable) for one
-        of code."""
+        ``PolicyError`` for a question's image that the processor refuses, ``RowError`` (unsuitable) for code's."""
         for image in _images(turn):
             if is_too_thin(image.width, image.height):
                 evidence = f"an image of {image.width}x{image.height} pixels is too thin to be shown"

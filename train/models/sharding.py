@@ -30,8 +30,7 @@ def is_sharded(trainer: Any) -> bool:
 
 
 def check_launch(*, lora: int, engine: str = "transformers") -> None:
-    """Raise ``TrainError`` for an ``engine`` that is not installed, and for a launch by ``accelerate`` that could not
-    end with a checkpoint."""
+    """Raise ``TrainError`` without the ``engine``, and for an ``accelerate`` that could not end with a checkpoint."""
     if engine != "transformers" and find_spec("vllm") is None:
         mend = "`darkroom train environment vllm` installs such an environment and prints its program (docs/grpo.md)"
         needed = "vLLM in the environment that trains, for a server, too (TRL imports it)"

@@ -81,15 +81,13 @@ class GrpoSettings(MethodDefaults, TrainingSettings):
 
     method: Annotated[str, Flag(hidden=True)]
     options: Annotated[dict[str, Any], Flag("set", repeated=True)] = Field(default_factory=dict)
-    """A field of the method, method.FIELD=VALUE, or an argument of TRL's trainer, as in trainer.beta=0.01; may be given
-    several times."""
+    """A field of the method, method.FIELD=VALUE, or an argument of TRL's trainer, as trainer.beta=0.01; repeatable."""
     method_file: Annotated[str, Flag(hidden=True)] = ""
     """The digest of the file that defines a method of the user's own."""
     protocol: ProtocolName = Field()
     """thyme, pyvision or tool_call, for rl rows; default: the method's."""
     prompt: str | None = None
-    """Put questions as a paper prints it: thyme_paper, codev_paper, pyvision_paper, adaptive_paper, figr_paper, or a
-    file .md; default: the protocol's own words."""
+    """Put questions as a paper does: thyme_paper, codev_paper, pyvision_paper, adaptive_paper, figr_paper; or a .md."""
     max_steps: int = -1
     """Stop after this many steps; -1: after the epochs."""
     batch_size: int = Field(ge=1)
@@ -99,8 +97,7 @@ class GrpoSettings(MethodDefaults, TrainingSettings):
     engine: Engine = "transformers"
     """What generates: this process, or vLLM in it, or a `vllm serve`."""
     repetition: RepetitionStop | None = None
-    """What ends a rollout in circles: darkroom (the default), paper (Thyme §4.3: any substring that covers more than
-    half, from the first character on), off."""
+    """What ends a rollout in circles: darkroom, paper (Thyme §4.3: a substring that covers more than half), off."""
     repetition_chars: int | None = Field(default=None, ge=2)
     """Length of the substring; default: 40, 80, 160, 320 and 640 characters."""
     repetition_share: float | None = Field(default=None, ge=0.01, le=1.0)

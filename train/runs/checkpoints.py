@@ -109,8 +109,7 @@ class Staging:
         return self._marker.is_file() and self._marker.read_text() == inputs
 
     def _changes(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-        """Find what has changed since the restart point, as it was and as it is (None: unset). Raises ``TrainError``
-        where that may not."""
+        """Find what has changed since the restart point, and how. Raises ``TrainError`` for what may not change."""
         changes = {name: [old.get(name), new.get(name)] for name in {**old, **new} if old.get(name) != new.get(name)}
         may_change = set(_RESUMED)
         if _rows_per_step(old) != _rows_per_step(new):

@@ -3,8 +3,7 @@
     @takes_settings
     def main(output: Path, settings: Annotated[Values, SftSettings]) -> None: ...     # --epochs, --batch-size, …
 
-Programs import the heavy libraries inside functions: `--help` answers at once, and ``ENVIRONMENT`` is set before these
-libraries read it.
+Programs import heavy libraries inside functions: `--help` answers at once, and ``ENVIRONMENT`` is set before them.
 """
 
 import json

@@ -41,8 +41,7 @@ class HeldOutSettings(ProgramSettings):
     eval_every: int = Field(default=0, ge=0)
     """Evaluate on held-out rows every so many steps, and after the last. 0: never."""
     eval_dataset: str = ""
-    """Folder of the rows to evaluate on: its held-out ones, or all where it has none; default: the held-out rows of
-    --dataset."""
+    """Folder of the rows to evaluate on: its held-out ones, or all where it has none; default: those of --dataset."""
     eval_limit: int | None = Field(default=None, ge=1)
     """Evaluate on so many of these rows, evenly spread; default: all."""
     early_stop: int = Field(default=0, ge=0)

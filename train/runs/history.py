@@ -78,8 +78,7 @@ def _git(root: Path, *arguments: str) -> str:
 
 
 def read_steps(log: Steps, program: str) -> list[dict[str, Any]]:
-    """Select the training steps of a trainer's log: step, epoch, and the columns that ``program`` keeps. Values of an
-    evaluation after a step are a part of it."""
+    """Select a log's training steps: step, epoch, the columns that ``program`` keeps, the evaluation after it."""
     of_method = sorted({name for entry in log for name in entry if name.startswith(_METHOD_PREFIXES)})
     names = (*_AXES, *COLUMNS[program]["told"], *of_method, *COLUMNS[program]["kept"])
     evaluated = {entry["step"]: entry for entry in log if any(name.startswith("eval_") for name in entry)}

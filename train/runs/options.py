@@ -95,13 +95,11 @@ class TrainingSettings(HeldOutSettings):
     """Settings of every training."""
 
     trainer: Annotated[dict[str, Any], BeforeValidator(assigned), Flag(json=True)] = Field(default={})
-    """JSON object of arguments of TRL's trainer; best as `trainer:` in a --config file, or one by one as
-    --set trainer.NAME=VALUE."""
+    """JSON object of arguments of TRL's trainer; better `trainer:` in a --config file, or --set trainer.NAME=VALUE."""
     lora: int = Field(default=0, ge=0)
     """Rank of LoRA; 0 trains all weights. Merged when saved."""
     bf16_weights: bool = False
-    """On a GPU, keep all weights in bfloat16: half the memory, but at the papers' RL rates few of them move. LoRA's
-    base weights are so anyway."""
+    """All weights in bfloat16 on a GPU, as LoRA's base is: half the memory; at the papers' RL rates few move."""
 
 
 def split_options(options: Mapping[str, Any], program: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -144,8 +142,7 @@ def _value(name: str, text: str) -> Any:
 
 
 def chosen_wording(name: str | None, *, protocol: str | None = None) -> PaperPrompt | None:
-    """Open the prompt of ``--prompt``; None without. Raises ``UserError`` for an unknown one, ``TrainError`` for one
-    of another ``protocol``."""
+    """Open the prompt of ``--prompt``, if any. Raises ``UserError``, and ``TrainError`` for another ``protocol``'s."""
     if not name:
         return None
     wording = paper_prompt(name)

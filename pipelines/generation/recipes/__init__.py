@@ -109,8 +109,7 @@ class Plan:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
     """One family. ``prepare`` makes a sample ready or raises ``RowError`` (unsuitable). The prompt's slots are
-    ``question``, ``sizes``, ``videos``, ``facts`` (what may be claimed of the image, as measured) and names in the
-    prepared hint."""
+    ``question``, ``sizes``, ``videos``, ``facts`` (what may be claimed, as measured) and names in the prepared hint."""
 
     family: str
     description: str

@@ -33,8 +33,7 @@ def first_region(exact: Box, sample: Sample, rng: random.Random) -> Box:
 
 
 def wrong(exact: Box, target: Box, width: int, height: int, rng: random.Random) -> Box:
-    """A region inside the image that does not touch ``target``, near it or elsewhere. Raises ``RowError`` (unsuitable)
-    where the image leaves no room for one."""
+    """A region of the image that does not touch ``target``. Raises ``RowError`` (unsuitable) where there is no room."""
     wide, high = (
         min(max(MIN_SIDE, round(side * rng.uniform(*STRETCH))), most)
         for side, most in ((exact.width, width), (exact.height, height))

@@ -1,5 +1,4 @@
-"""The report of an audit: findings by kind, and how much was compared or could not be; totals over a dataset's rows, of
-each of which only digests stay in memory."""
+"""The report of an audit: findings by kind, what was compared or could not be; totals, of which digests stay."""
 
 import re
 from collections import Counter, defaultdict

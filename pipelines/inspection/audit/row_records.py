@@ -153,8 +153,7 @@ class _Unknown:
 
 def case_of(row: Row, truth: KnownTruth | None) -> Case:
     """The row's case, with its sample and hint where the workspace knows them; else the sample is the row's question
-    with the row's own answer, and its truth and unchanged images are unknown. Raises ``cattrs`` errors and ``KeyError``
-    for a malformed row."""
+    and answer, without truth and unchanged images. Raises ``cattrs`` errors and ``KeyError`` for a malformed row."""
     trajectory = trajectory_of(row)
     media = [*zip(row["image_refs"], row["images"], strict=True)]
     media += zip(row.get("video_refs") or (), row.get("videos") or (), strict=True)

@@ -197,8 +197,7 @@ def question_of_reject(reject: Reject, sample: Sample | None, row: Mapping[str, 
 def _stored_images(
     row: Mapping[str, Any], store: ImageStore
 ) -> tuple[list["_Shown"], list[tuple[Mapping[str, Any], list[bytes]]], int]:
-    """The images of a row, those of each of its rounds, and how many are not in the store. Of intake's rejects, only
-    sizes are on record."""
+    """The images of a row, those of each round, and how many are not in the store. Intake's rejects have only sizes."""
     n_missing = 0
 
     def read(images: Sequence[Any]) -> Iterator[bytes]:

@@ -93,8 +93,7 @@ class BatchQueue:
         raise AnswersPending
 
     async def submit(self) -> str:
-        """Send what was asked. Returns where answers are waited for, as a part of a sentence; empty where none is.
-        Raises ``PolicyUnavailable``."""
+        """Send what was asked; returns where answers are waited for, in words, if any. Raises ``PolicyUnavailable``."""
         if not self._requests:
             return self._where
         self._policy.budget_pool.require()
@@ -114,8 +113,7 @@ class BatchQueue:
         return self._where
 
     async def collect(self) -> None:
-        """Record what batches have answered, and free what they will not answer. Raises ``PolicyUnavailable`` where the
-        service cannot be asked, or refused a batch."""
+        """Record what batches have answered, free what they will not. Raises ``PolicyUnavailable`` if they refused."""
         # other processes send or read those that they have claimed
         own = [
             batch for batch in await asyncio.to_thread(self._table.open, *self._owner) if await self._claim(batch.batch)

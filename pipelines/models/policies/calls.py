@@ -150,8 +150,7 @@ class EndpointCalls:
 
     async def make(self, send: Send, *, seed: int) -> tuple[Completion, ...]:
         """The answers that ``send`` returns, after retries; ``seed`` spreads the waits between tries. Raises
-        ``PolicyError`` when this call is given up, ``PolicyUnavailable`` when the endpoint is broken or the budget is
-        spent (``BudgetSpent``)."""
+        ``PolicyError`` when this call is given up, ``PolicyUnavailable`` for a broken endpoint, ``BudgetSpent``."""
         if self._shared is not None:
             self._shared.keep(self.limiter, self._open)
         for n_tries in itertools.count(1):

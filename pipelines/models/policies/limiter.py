@@ -145,8 +145,7 @@ _leases = sa.Table(
 
 
 def fair_shares(total: int, demands: Mapping[str, int], *, turn: int = 0) -> dict[str, int]:
-    """Divide ``total`` calls so that no holder has less than another while it demands more. ``turn`` says who is first
-    where they cannot be divided evenly."""
+    """Divide ``total`` calls so that none has less than another while it demands more; ``turn``: who is first."""
     shares = dict.fromkeys(demands, 0)
     hungry = sorted((holder for holder in demands if demands[holder]), key=lambda name: seed_from("turn", turn, name))
     n_free = total

@@ -62,8 +62,7 @@ _TEXTS = ("text", "value", "thinking", "summary", "reasoning")
 """Names of a part's text."""
 _THINK = re.compile(r"\A\s*(?:<(?:seed:)?think>|<thought>|◁think▷|\[THINK]|<\|channel\|>analysis<\|message\|>)", re.I)
 _THINK_END = re.compile(r"</(?:seed:)?think>|</thought>|◁/think▷|\[/THINK]|<\|end\|>.{0,40}?final<\|message\|>", re.I)
-"""Qwen's and DeepSeek's marks, Seed-OSS's, Gemma's, Kimi's, Magistral's and those of gpt-oss, where no parser took
-them out."""
+"""Marks of Qwen, DeepSeek, Seed-OSS, Gemma, Kimi, Magistral and gpt-oss, where no parser took them out."""
 _VERSION = re.compile(r"(?:[-@:](?:latest|main|preview|exp|v?[0-9][0-9.]*))+")
 """What providers add to the name of a model: a date, a revision (``gpt-4o-2024-08-06``, ``claude@20240620``)."""
 
@@ -82,8 +81,7 @@ class EndpointAnswer:
 
 
 def read_answer(body: Any, n: int) -> EndpointAnswer:
-    """The first ``n`` choices of a response, without those that failed at the endpoint. Raises ``PolicyError`` where it
-    has no message, and counts no tokens."""
+    """The first ``n`` choices of a response that did not fail. Raises ``PolicyError``, with no tokens, without one."""
     fields = body if isinstance(body, dict) else {}
     listed = fields.get("choices")
     choices = [choice if isinstance(choice, dict) else {} for choice in listed[:n]] if isinstance(listed, list) else []

@@ -78,8 +78,7 @@ class Endpoint:
 
     @property
     def identity(self) -> PolicyIdentity:
-        """Everything that determines the completions. Fields added later appear only where they are set, so that the
-        ledger's older keys stay valid."""
+        """Everything that determines the completions; later fields only where set, so that older keys stay valid."""
         sampling: dict[str, Any] = {"temperature": self.temperature, "top_p": self.top_p, "max_tokens": self.max_tokens}
         limits = {"min_pixels": self.min_pixels, "max_pixels": self.max_pixels}
         sampling |= {name: value for name, value in limits.items() if value is not None}
@@ -102,15 +101,13 @@ class EndpointSettings(EnvironmentSettings):
     """Settings of the model that answers in one role: how it is called, and the most it may cost."""
 
     kind: Literal["oracle", "openai", "local"] = setting("", "oracle")
-    """`oracle`: the embedded policy; `openai`: any OpenAI-compatible endpoint; `local`: a checkpoint in this
-    process."""
+    """`oracle`: the embedded policy; `openai`: an OpenAI-compatible endpoint; `local`: a checkpoint in this process."""
     base_url: str = setting("_URL", "")
     """URL of the endpoint, with `/v1`."""
     model: str = setting("_MODEL", "")
     """Name of the model at the endpoint; `local`: its folder."""
     revision: str = setting("_REVISION", "")
-    """Revision of the model, part of the ledger's keys. Set it when two servers serve different models under one
-    name."""
+    """Revision of the model, part of the ledger's keys. Set it when two servers serve different models by one name."""
     key_variable: str = setting("_KEY", "OPENAI_API_KEY")
     """NAME of the environment variable that holds the API key."""
     temperature: float = setting("_TEMPERATURE", 1.0, ge=0)
@@ -133,8 +130,7 @@ class EndpointSettings(EnvironmentSettings):
     concurrency: int = setting("_CONCURRENCY", 32, gt=0)
     """Maximum number of requests in flight, of each role."""
     shared_concurrency: int | None = setting("_SHARED_CONCURRENCY", None, gt=0)
-    """Maximum number of requests in flight of all processes on one ledger together; default: each has its own maximum
-    only."""
+    """Maximum number of requests in flight of all processes on one ledger together; default: each has its own alone."""
     min_pixels: int | None = setting(None, None)
     """Smaller images are enlarged to this before sending."""
     max_pixels: int | None = setting("_MAX_PIXELS", None)
@@ -150,8 +146,7 @@ class EndpointSettings(EnvironmentSettings):
     budget_hours: float | None = setting("_BUDGET_HOURS", None)
     """Budget in hours of calling."""
     purse: str = setting("_BUDGET_POOL", FAMILY, formerly="_PURSE", min_length=1, max_length=100)
-    """Name of the budget pool. Stages and runs with the same name share one budget; default: one pool per family. A new
-    name starts at zero."""
+    """Name of the budget pool, which stages and runs share; default: one per family. A new name starts at zero."""
     n_votes: int = setting("_VOTES", 1, ge=1)
     """Votes per question, where this model judges."""
 

@@ -37,8 +37,7 @@ def tag(*names: str, before: str = "") -> re.Pattern[str]:
 
 
 def split_at_tag(text: str, name: str) -> tuple[str, str, str] | None:
-    """The text before the first ``<name>``, inside it and after it; None without such a tag. A missing end (a stop
-    string was cut off) is the end of the text."""
+    """The text before the first ``<name>``, inside and after it; None without one. A missing end is the text's."""
     if (opening := tag(name).search(text)) is None:
         return None
     closing = tag(f"/{name}").search(text, opening.end())

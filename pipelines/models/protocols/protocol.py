@@ -35,8 +35,7 @@ Videos = tuple[VideoRef, ...]
 
 
 class Protocol(ABC):
-    """One way of thinking with images. A subclass says which tags there are, how a conversation opens, and how a turn
-    is read and written."""
+    """One way of thinking with images. A subclass has the tags and the opening, and reads and writes turns."""
 
     name: str
     container: str

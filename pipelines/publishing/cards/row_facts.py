@@ -26,6 +26,7 @@ from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.verification.checks.crop import FirstLooks, first_looks, look_scores
 
 _NOT_MEASURED = "not measured"
+_AUTHOR = "question and answer"
 
 
 @dataclass
@@ -138,6 +139,14 @@ class RlFacts(SampleFacts):
         """For each fact of the rows: what, by whom, and for how many rows."""
         return [(what, who, n) for what, counts in self._origins.items() for who, n in sorted(counts.items())]
 
+    @property
+    def origins_in_words(self) -> dict[str, str]:
+        """``origins`` as ``dataset_reader.origins_in`` reads them."""
+        names = {what: ", ".join(sorted(who.keys() - {_NOT_MEASURED})) for what, who in self._origins.items()}
+        judged_by = ", ".join(f"{who} ({what})" for what, who in names.items() if who and what != _AUTHOR)
+        annotated_by = self.annotators if self.public_or_annotated["annotated"] else ""
+        return {"written_by": names.get(_AUTHOR, ""), "judged_by": judged_by, "annotated_by": annotated_by}
+
     def _who(self, row: RLRow) -> Mapping[str, str | None]:
         is_theirs, sample_id = row.origin == "annotated", row.sample.sample_id
         author: str = row.sample.source
@@ -145,7 +154,7 @@ class RlFacts(SampleFacts):
             author = f"{self.annotators}, from a model's draft" if sample_id in self.from_drafts else self.annotators
         second_round = f"{self.annotators}, in a second round"
         return {
-            "question and answer": author,
+            _AUTHOR: author,
             "label compared with answers of": second_round if is_theirs else self._checked.get(key64(sample_id)),
             "pass rate, difficulty": measured_on([row.pass_rate.votes.judge]) if row.pass_rate else None,
             "tool necessity": measured_on([row.necessity.forced.judge]) if row.necessity else None,
@@ -163,8 +172,7 @@ class RlFacts(SampleFacts):
 
 
 def intake_choices(tables: Tables, partitions: Iterable[str]) -> list[str]:
-    """The frame of each source's boxes, and how its labels were chosen where several people answered:
-    ``streets: rows with boxes, read as thousandths (stated)``."""
+    """Frames of boxes and choices of labels, by source: ``streets: rows with boxes, read as thousandths (stated)``."""
     frames: dict[str, None] = {}
     label_choices: Counter[tuple[str, str]] = Counter()
     for key in tables.existing(TableKey(SAMPLES, partition) for partition in partitions):

@@ -216,8 +216,7 @@ class Scanner:
         self._cache = MatchCache(folder / "matches.sqlite", index.sha256s) if folder else None
 
     def find(self, row: TrainingRow) -> list[Contamination]:
-        """The findings of one row, each benchmark row once per kind, with the highest score. Raises ``ImageMissing``
-        when the store lacks an image of the row."""
+        """The findings of a row, each benchmark row once per kind, at its best. Raises ``ImageMissing``."""
         best: dict[tuple[str, str, str], Contamination] = {}
         for finding in chain(self._in_texts(row), *(self._in_image(row, image) for image in row.images)):
             key = (finding.benchmark, finding.benchmark_row, finding.kind)

@@ -10,8 +10,7 @@ DuplicateKind = Literal["near_image", "near_text"]
 @dataclass(frozen=True, slots=True)
 class Duplicate:
     """Item ``index`` duplicates the earlier item ``of``, which stays; both are positions in the compared sequence.
-    ``distance``: differing bits of 64 for images, 1 - Jaccard for texts. ``turn``: how the image must be turned to look
-    like ``of``."""
+    ``distance``: differing bits of 64 for images, 1 - Jaccard for texts. ``turn``: the image's, to look like ``of``."""
 
     index: int
     of: int

@@ -38,8 +38,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Overlaid:
-    """``beside`` in the frame of ``gray``; ``inside``: what both show, without its edge. ``overlap``: of the area that
-    the two cover, what both do."""
+    """``beside`` in ``gray``'s frame; ``inside``: what both show, without its edge; ``overlap``: its share of both."""
 
     gray: Gray
     beside: Gray

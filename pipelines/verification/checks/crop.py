@@ -2,7 +2,7 @@
 the last one is checked for showing the target, and little else."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import NamedTuple
@@ -18,6 +18,7 @@ from darkroom.pipelines.verification.case import Case
 from darkroom.pipelines.verification.checks.check import CheckResult, Flaw, check, decided, failed, passed
 from darkroom.pipelines.verification.checks.hint import phrases
 from darkroom.pipelines.vision.crop_localization import CropLocation, locate_crop
+from darkroom.pipelines.vision.image_transform import side_by_side, trimmed
 from darkroom.pipelines.vision.legibility import likeness
 from darkroom.pipelines.vision.visibility import candidates, findability
 from darkroom.sandbox.neutral import neutralise
@@ -25,17 +26,29 @@ from darkroom.sandbox.neutral import neutralise
 
 def locate_round(case: Case, turn: Round) -> CropLocation | None:
     """The part of the question's image that a round's last image shows; None where it shows none of it."""
-    if not turn.observation.images:
-        return None
-    original = case.trajectory.images[0]
-    boxes = tuple(literal_boxes(executed_code(turn), original.width, original.height))
-    return _located(case.store, turn.observation.images[-1], original, boxes)
+    images = turn.observation.images
+    return _located(case.store, images[-1], case.trajectory.images[0], _boxes(case, turn)) if images else None
+
+
+def _boxes(case: Case, turn: Round) -> tuple[Box, ...]:
+    return tuple(literal_boxes(executed_code(turn), case.trajectory.images[0].width, case.trajectory.images[0].height))
 
 
 @lru_cache(maxsize=512)
 def _located(store: ImageStore, image: ImageRef, original: ImageRef, boxes: tuple[Box, ...]) -> CropLocation | None:
     """Remembered: several checks of a row ask for the same crop."""
     return locate_crop(store.open(image), store.open(original), boxes)
+
+
+def _shown_parts(case: Case, turn: Round) -> Iterator[Box]:
+    """The parts of the question's image that a round shows, also those side by side on a contact sheet."""
+    store, original, boxes = case.store, case.trajectory.images[0], _boxes(case, turn)
+    for image in turn.observation.images:
+        if (part := _located(store, image, original, boxes)) is not None:
+            yield part.box
+            continue
+        views = map(trimmed, side_by_side(trimmed(store.open(image)), len(boxes)))
+        yield from (part.box for view in views if (part := locate_crop(view, store.open(original), boxes)))
 
 
 def executed_code(turn: Round) -> str:
@@ -198,23 +211,23 @@ def second_round_is_explained(case: Case) -> CheckResult:
     return passed(score=new)
 
 
-@check()
+@check(version=2)
 def place_could_be_known(case: Case) -> CheckResult:
     """Over a dataset, first looks at targets that must be searched for show them no more often than by chance.
     ``score``: 1 for a look that shows the target, less the chance of that."""
     how = findability(case.sample, case.store)
     if how != "searched" or case.sample.truth.boxes[0].image:
         return passed(how or "no target is known")
-    located = (location for turn in case.trajectory.rounds if (location := locate_round(case, turn)))
-    image, target = case.trajectory.images[0], case.sample.truth.boxes[0].box
+    image, target, alike = case.trajectory.images[0], case.sample.truth.boxes[0].box, candidates(case.sample)
     size = image.width * image.height
-    if (look := next((part.box for part in located if part.box.area <= MAX_FIRST_SHARE * size), None)) is None:
+    of_rounds = (list(_shown_parts(case, turn)) for turn in case.trajectory.rounds)
+    looks = ([part for part in parts if part.area <= MAX_FIRST_SHARE * size] for parts in of_rounds)
+    if not (look := next(filter(None, looks), [])):
         return passed("searched for; no look at a part could be placed")
-    alike = candidates(case.sample)
-    shown = sum(shows_whole(look, box) for box in alike)
-    chance = shown / len(alike) if len(alike) > 1 else look.area / size
-    is_hit = shows_whole(look, target)
-    detail = f"the first look shows {shown} of {len(alike)}, {'with' if is_hit else 'without'} the target"
+    shown = [box for box in alike if any(shows_whole(part, box) for part in look)]
+    chance = len(shown) / len(alike) if len(alike) > 1 else sum(part.area for part in look) / size
+    is_hit = target in shown
+    detail = f"the first look shows {len(shown)} of {len(alike)}, {'with' if is_hit else 'without'} the target"
     chance = min(max(chance, 0.001), 0.99) if is_hit else chance  # no hit is a certainty, or a wonder
     return passed(f"searched for; {detail}", score=round(is_hit - chance, 4))
 

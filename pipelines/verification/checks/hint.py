@@ -31,8 +31,7 @@ from darkroom.pipelines.verification.grading.word_lists import COMPILING, WordMo
 from darkroom.pipelines.verification.judges.judge import Judge, JudgeQuestion
 
 PHRASES: dict[str, list[str]] = read_words(__file__, "hint_phrases")
-"""The five ways, in five languages; ``name`` of names in code, ``solution`` of an earlier solution, ``planned``
-of a plan."""
+"""The five ways, in five languages; ``name``: of names in code; ``solution``: an earlier one; ``planned``: a plan."""
 LEAK_WORDS = WordModel(__file__, "leak")
 """Two linear models: ``anywhere``, and ``before`` the first look."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")

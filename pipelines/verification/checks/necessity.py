@@ -47,9 +47,8 @@ _EITHER_OR = frozenset({"yes", "no", "true", "false"})
 class Necessity:
     """Settings of the measurement and its bounds. A bound of None, or a share of 1, rejects nothing: it only measures.
     ``max_without_tools``: a row is rejected when a larger share of ``k`` answers is right. ``max_blind``: a question
-    that is answered blind at this rate does not need its image, one at ``needed_blind`` does; of the first, the test
-    lets pass ``false_passes`` at most, of the second it rejects ``false_rejects`` at most, with ``k`` to
-    ``max_answers`` answers."""
+    that is answered blind at this rate does not need its image, one at ``needed_blind`` does; of the first, at most
+    ``false_passes`` pass, of the second at most ``false_rejects`` fail, with ``k`` to ``max_answers`` answers."""
 
     k: int = 4
     max_blind: float | None = 0.5

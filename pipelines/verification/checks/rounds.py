@@ -2,8 +2,7 @@
 
 Of crop calls (Look Less, Reason More, §4.1 and appendix B): how they are made, and what they show. Of the text that the
 policy wrote (thoughts, code, the final thought and the answer): it does not go round in circles, and is not longer than
-a model is trained on. Filler that never repeats itself within ``MAX_CHARS`` is not found; whether such a text says
-anything is for a judge.
+a model is trained on. Filler that never repeats itself within ``MAX_CHARS`` is not found: it is for a judge.
 """
 
 import json

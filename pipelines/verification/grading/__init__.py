@@ -7,8 +7,7 @@
 
 ``darkroom.pipelines.records.answers`` compares spellings only; this package also knows units, roundings, expressions,
 lists, boxes and letters lost by an OCR reader. It accepts nothing that hedges, negates or lists what was not asked for.
-Whether a grader tells right from wrong is tried on corrupted answers (``measure_discrimination``). ``judged.py`` asks a
-judge about free text.
+Graders are tried on corrupted answers (``measure_discrimination``). ``judged.py`` asks a judge about free text.
 """
 
 from darkroom.pipelines.verification.grading.corruptions import (

@@ -3,8 +3,7 @@
 A date (3 March 2021, March 3rd, 2021, 2021-03-03) is a year, a month and a day, as far as they are written; a date
 without its year is no date with one. A date in figures alone ("03/04/2021") may be read day first or month first: it is
 another spelling of a written date only where one reading is possible or both are the same. A time is hours and minutes;
-"am" and "pm" count where both have them, and an hour above twelve is one of the afternoon. Nothing here looks at a
-clock.
+"am" and "pm" count where both have them, and an hour above twelve is one of the afternoon. No clock is read.
 """
 
 import re

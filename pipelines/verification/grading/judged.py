@@ -9,8 +9,7 @@ rest the policy votes. The given answer is data, between fences (``pipelines/mod
 Injection is caught by rules (``judge_injection.toml``), in English and, less widely, in Chinese, Japanese, Spanish,
 German and French, also behind compatible letters: orders to drop the rules, roles and chat templates, verdicts and
 scores, claims to be the right answer, tags of the prompt, orders how to reply, unseen letters, words of mixed scripts,
-hedges, and the expected words turned round. Not caught: further languages, riddles, ciphers, and a wrong answer that
-addresses no reader.
+hedges, and the expected words turned round. Not caught: other languages, riddles, ciphers, answers to no reader.
 """
 
 import re

@@ -96,7 +96,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
     monkeypatch.setenv("DARKROOM_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("DARKROOM_JUDGE", "oracle")
-    added = CliRunner().invoke(app, ["ingest", str(tmp_path / "rows.jsonl"), "--name", "birds"])
+    added = CliRunner().invoke(app, ["ingest", str(tmp_path / "rows.jsonl"), "--name", "birds", "--license", "MIT"])
     assert added.exit_code == 0, added.output
     return tmp_path / "home"
 

@@ -68,7 +68,9 @@ def test_the_list_names_every_public_source_with_its_hub_name_and_licence() -> N
 
 
 def test_a_source_is_added_under_its_hub_name_and_listed_as_added(workspace: Workspace) -> None:
-    assert "Next:   darkroom rl mmk12" in said("add", "mmk12", "--shards", "3")
+    added = said("add", "mmk12", "--shards", "3")
+    assert "Next:   darkroom rl mmk12" in added
+    assert "licence" not in added
     config = Catalog(workspace.sources).configs()["mmk12"]
     assert (config.path, config.n_shards, config.split) == ("FanqingM/MMK12", 3, "train")
     (line,) = [line for line in said("list").splitlines() if line.startswith("mmk12")]
@@ -76,7 +78,7 @@ def test_a_source_is_added_under_its_hub_name_and_listed_as_added(workspace: Wor
 
 
 def test_a_downloaded_source_opens_from_its_folder(workspace: Workspace, downloaded: Path) -> None:
-    said("add", "visual_probe", "--path", str(downloaded))
+    assert "Its licence is not stated" in said("add", "visual_probe", "--path", str(downloaded))
     (row,) = Catalog(workspace.sources).open("visual_probe").rows(0)
     assert (row.question, row.answer) == ("What does the sign say?", "STOP")  # type: ignore[union-attr]
 

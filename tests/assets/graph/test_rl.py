@@ -17,6 +17,7 @@ from darkroom.assets.terminal import shown_by
 from darkroom.pipelines.models.policies import OpenAIPolicy
 from darkroom.pipelines.publishing.rl_dataset import KEY
 from darkroom.pipelines.records import RLRow
+from darkroom.pipelines.records.annotation import SIMULATED, asked
 from darkroom.pipelines.rl.facts import STAGES
 from darkroom.pipelines.storage.workspace import Workspace
 from tests.assets.conftest import PARTITION, materialize_shard
@@ -54,7 +55,10 @@ def test_the_pages_show_counts_who_was_asked_and_plots_and_the_same_again_does_n
     assert pages["rl_candidates"]["rows_in"] == 5
     for asset, role in (("rl_candidates", "judge"), ("pass_rates", "student")):
         assert pages[asset][f"asked_{role}"] == "the embedded oracle (a script that knows the truth; no model)"
-    assert pages["rl_dataset"]["annotated_by"] == "people"
+    origins = {what: pages["rl_dataset"][what] for what in ("written_by", "annotated_by")}
+    assert origins == {"written_by": "signs", "annotated_by": "nobody"}
+    judged_by = pages["rl_dataset"]["judged_by"]
+    assert f"{asked('oracle')} (label compared with answers of), {SIMULATED} (pass rate, difficulty), " in judged_by
     assert pages["suitability_votes"]["rows_in"] == 0  # every sign is in an image
     for asset, plot in (
         ("pass_rates", "plot_pass_rates"),

@@ -59,7 +59,8 @@ def card(workspace: Workspace, rows: list[RLRow], annotators: str, drafts: Colle
     for one in rows:
         facts.add(one, one.sample)
     report = StageReport(KEY, len(rows), len(rows), 0, 0, 0, {}, Usage(), reused=False, performed=0)
-    return dataset.card(facts, report, {"train": len(rows)}, workspace.local)
+    own = {**dataset.card_facts(facts, workspace.local), "n_unlicensed": 0}
+    return dataset.card(facts, report, {"train": len(rows)}, own)
 
 
 @pytest.mark.parametrize(("student", "forced", "judge"), list(product(WHO, WHO, WHO)))

@@ -105,9 +105,8 @@ def written(finished) -> Sample:
         name, n_shards, fingerprint = "annotation/test", 1, "one"
 
         def rows(self, shard):
-            yield SourceRow(
-                "7", (signed(77, "EXIT", (300, 300, 348, 324)),), "What is on the sign?", "EXIT", (), Truth()
-            )
+            image = signed(77, "EXIT", (300, 300, 348, 324))
+            yield SourceRow("7", (image,), "What is on the sign?", "EXIT", (), Truth(), license="CC0-1.0")
 
     (sample,) = ingest_shard(One(), 0, finished.workspace.images).samples
     return sample
@@ -118,6 +117,12 @@ def test_what_people_wrote_comes_without_pass_rate_and_has_a_quota_of_its_own(fi
     (row,) = (row for row in rows(finished) if row.origin == "annotated")
     assert (row.difficulty, row.pass_rate, row.sample.answer) == ("unknown", None, "EXIT")
     assert made(finished, [written], quotas={"annotated": 0}).n_out == N_ROWS
+
+
+def test_a_question_of_unknown_licence_does_not_ship(finished, written):
+    report = made(finished, annotated=[replace(written, license="")])
+    assert (report.n_out, report.reasons) == (N_ROWS, {"licence_unknown": 1})
+    assert "Left out: 1 rows of unknown licence" in (rl_folder(finished.workspace) / "README.md").read_text()
 
 
 def test_of_two_that_are_alike_the_one_that_people_wrote_stays(finished):

@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from darkroom.pipelines.publishing.row_selection import Selection
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
+from darkroom.pipelines.records.samples import bare_sample
 from darkroom.pipelines.selection.sampling import Candidate, Strata
 from darkroom.pipelines.storage.stage_runs import RejectKind
 
+SAMPLE = bare_sample("a", "What is it?", source="photos", license="CC0-1.0 AND MIT")
 ALIKE = RowError(Reason.NEAR_DUPLICATE, "a near b")
 
 
 @pytest.fixture
 def selection() -> Selection:
     """``a`` and ``b`` ship, a second ``a`` does not."""
-    selection = Selection()
+    selection = Selection(ships_unlicensed=False)
     for row_id in ("a", "b", "a"):
-        selection.add(row_id, duplicate="again")
+        selection.add(row_id, SAMPLE, duplicate="again")
     return selection
+
+
+@pytest.mark.parametrize("license", ["", "unknown", "Not stated", "CC0-1.0 AND unknown"])
+def test_a_row_of_unknown_licence_ships_by_the_setting_alone(license: str) -> None:
+    selections = [Selection(ships_unlicensed=ships) for ships in (False, True)]
+    for selection in selections:
+        selection.add("a", replace(SAMPLE, license=license), duplicate="again")
+        selection.add("a", SAMPLE, duplicate="again")
+    assert [selection.mask.tolist() for selection in selections] == [[False, True], [True, False]]
+    [(_, cause)] = selections[0].rejections()
+    assert cause.reason == Reason.LICENCE_UNKNOWN
+    assert cause.evidence.startswith("photos states no licence: state `license` in the source's file")
 
 
 def test_rows_have_the_positions_in_which_they_came(selection: Selection) -> None:

@@ -1,4 +1,4 @@
-"""Samples by id over many partitions: of one that several hold, the last one's."""
+"""Samples by id over many partitions: of one that several hold, the last one's with a licence."""
 
 from __future__ import annotations
 
@@ -29,6 +29,13 @@ def test_a_sample_is_that_of_the_last_partition_that_holds_it(tables: Tables) ->
     join = SampleJoin(tables, ["1", "2", "3"])
     assert [join[name].license for name in "abcbac"] == ["1", "3", "3", "3", "1", "3"]
     assert SampleJoin(tables, ["3", "1"])["b"].license == "1"
+
+
+def test_a_sample_with_a_licence_comes_before_one_without(tables: Tables) -> None:
+    unlicensed = [replace(BARE, sample_id=name, license="") for name in "bd"]
+    tables.write(TableKey(SAMPLES, "4"), Sample, unlicensed, (), inputs="", facts={})
+    for order in (["1", "4"], ["4", "1"]):
+        assert [SampleJoin(tables, order)[name].license for name in "bd"] == ["1", ""]
 
 
 def test_a_sample_of_no_partition_is_an_error(tables: Tables) -> None:

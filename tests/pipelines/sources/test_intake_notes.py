@@ -51,15 +51,26 @@ def test_an_image_on_very_many_rows_is_named(store, mapped, monkeypatch, tmp_pat
     samples = ingest_shard(GivenRows(*rows), 0, store).samples
     notes, fewer = IntakeNotes(), IntakeNotes()
     notes.add_samples(samples, tmp_path)
-    fewer.add_samples([*samples[:2], bare_sample("no image", "What is 2 + 2?")], tmp_path)
+    fewer.add_samples([*samples[:2], bare_sample("no image", "What is 2 + 2?", license="MIT")], tmp_path)
     assert notes.lines() == [NoteLine(3, f"rows about one image, {samples[0].images[0].sha256[:12]}")]
     assert fewer.lines() == []
+
+
+def test_rows_without_a_licence_are_counted_with_the_remedy(tmp_path):
+    notes = IntakeNotes()
+    notes.add_samples((bare_sample(name, f"{name}?", license=name, source_row=name) for name in ("MIT", "")), tmp_path)
+    [line] = notes.lines()
+    assert (line.n, line.what.partition(":")[0]) == (1, "rows without a licence, which do not ship by default")
+    assert "state `license` in the source's file" in line.what
 
 
 def test_answers_wait_on_disk(tmp_path):
     """What is kept in memory for each sample is a number or two: its texts are not among them."""
     question = "What colour is it? " * 500
-    rows = (bare_sample(str(n), f"{question}{n % 4000}", answer=f"{n // 4000} {question}") for n in range(8000))
+    rows = (
+        bare_sample(str(n), f"{question}{n % 4000}", answer=f"{n // 4000} {question}", license="MIT")
+        for n in range(8000)
+    )
     notes = IntakeNotes()
     tracemalloc.start()
     notes.add_samples(rows, tmp_path)

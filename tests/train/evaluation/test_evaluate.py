@@ -2,10 +2,12 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -22,7 +24,7 @@ from darkroom.train.finetuning.settings import SftSettings
 from darkroom.train.runs import TrainError
 from darkroom.train.sft import finetune
 from tests.object_store import object_store_server
-from tests.pipelines.publishing.shipping import write_held_out
+from tests.pipelines.publishing.shipping import edit_rows, write_held_out
 from tests.train.conftest import sign
 from tests.train.evaluation.conftest import COLOURS, TARGET, desert
 
@@ -190,6 +192,23 @@ def test_the_oracle_is_right_and_faithful(prompts, tmp_path):
         "other_region": 0.0,
         "other_sample": 0.0,
     }
+
+
+def test_of_questions_that_name_a_region_the_pages_say_what_is_not_shown(prompts, tmp_path):
+    named = Path(shutil.copytree(prompts, tmp_path / "named"))
+    edit_rows(named, lambda row: {**row, "question": f"{row['question']} It is in the region 1, 2, 30, 40."})
+    settings = EvaluationSettings(
+        output=tmp_path / "report", oracle="crop", datasets=(named,), controls=1, home=tmp_path / "home"
+    )
+    folder = evaluate(settings).folder
+    text = (folder / "report.md").read_text()
+    assert "3 of 3 questions name four numbers, the region to look at" in text
+    assert "- **Not shown** by their right answers: that the model finds a place by itself." in text
+    assert "a blank crop changes 0.0% of 1 of the right answers; a wrong crop changes 0.0% of 1" in text
+    assert "<strong>Not shown</strong>" in (folder / "report.html").read_text()
+    assert "(3 questions name where to look: finding it is not shown)" in (folder / "gallery.html").read_text()
+    evaluate(replace(settings, output=tmp_path / "without", controls=0))
+    assert "no control was run (`--controls`)" in (tmp_path / "without" / "report.md").read_text()
 
 
 @pytest.fixture

@@ -228,3 +228,9 @@ def test_turns_and_tokens_are_those_of_a_rollout():
     found = metrics.lengths([one, broken])
     assert (found["turns"].most, found["turns"].mean) == (2, 2)
     assert (found["completion_tokens"].mean, found["prompt_tokens"].median) == (100, 1000)
+
+
+def test_questions_that_name_a_region_are_counted_once_each():
+    texts = ["In the region 214, 250, 381,325?", "Is 7, 8, 9 right?", "1, 2, 3, 4567890?", "Row 1, 2, 3, 4, 5."]
+    rollouts = [played(text, number=k) for text in texts for k in range(2)]
+    assert metrics.n_naming_a_region(rollouts) == 2

@@ -7,8 +7,7 @@
 
 Every function takes the policy that votes and ``n_votes``. A vote that is no answer is no yes, and scores nothing.
 Text of a model is data, between fences (``pipelines/models/prompts/__init__.py``). The same question about the same
-text or pixels has the same seeds, so that it is paid for once, in every step and evaluation. An unavailable judge
-raises ``JudgeDown``.
+text or pixels has the same seeds, and is paid for once in all steps and evaluations. ``JudgeDown``: none answers.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -80,8 +80,7 @@ class RolloutOutcome:
         return bool(self.rollout.rounds)
 
     def failed(self, statuses: frozenset[str], *, over_limit: bool = False) -> str | None:
-        """The reason of a broken rollout (PyVision-RL §3.3): the sandbox's own error, code with such a status, or
-        images ``over_limit``."""
+        """The reason of a broken rollout (PyVision-RL §3.3): the sandbox's error, a status, images ``over_limit``."""
         if self.sandbox_error is not None:
             return self.sandbox_error
         for number, observation in enumerate((turn.observation for turn in self.rollout.rounds), start=1):

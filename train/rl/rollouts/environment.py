@@ -73,8 +73,7 @@ class PromptGroups:
     def acquire(
         self, prompt: Hashable, images: Sequence[bytes | Image.Image], videos: Sequence[bytes], names: Sequence[str]
     ) -> Group:
-        """The group of a prompt, opened by its first rollout; others wait for it. Raises what opening it raises; the
-        next rollout tries again."""
+        """The group of a prompt, opened by its first rollout; others wait. After an error the next one tries again."""
         with self._lock:
             lease = self._leases.setdefault(prompt, _Lease())
             lease.n_users += 1

@@ -49,8 +49,7 @@ def open_prompts(folder: Path, part: Part = "train") -> Dataset:
 
 
 def prompts(rows: Dataset, *, protocol: str, wording: str | None = None) -> Dataset:
-    """``rows`` as TRL's prompts, in the words of a protocol or of the paper's prompt ``wording``; an sft row keeps the
-    protocol that it was written in."""
+    """``rows`` as TRL's prompts, in the words of a protocol or of ``wording``; an sft row keeps its own protocol."""
     return presented(rows, lambda row: prompt(row, protocol=row.get("protocol") or protocol, wording=wording))
 
 

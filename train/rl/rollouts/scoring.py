@@ -54,9 +54,8 @@ def oversample_filter_rank(groups: Sequence[Rewards], *, keep: int, ranked: bool
     Unless ``ranked``, the first that have any (figure 5, without sorting).
 
     Groups are dropped that have no whole rollout, or no spread among those that are whole; of the rest those with the
-    largest population standard deviation stay, or all when fewer are left. The algorithm counts rollouts (``B · G``),
-    here it is groups (``B``): none is divided. Raises ``TrainError`` for rewards that are not finite,
-    ``ValueError`` for a negative ``keep``.
+    largest population standard deviation stay. The algorithm counts rollouts (``B · G``), here it is groups (``B``):
+    none is divided. Raises ``TrainError`` for rewards that are not finite, ``ValueError`` for a negative ``keep``.
     """
     if keep < 0:
         raise ValueError(f"the number of groups to keep is at least 0; found {keep}")

@@ -53,8 +53,7 @@ class EpochSampler(RepeatSampler):
 
 
 class SandboxGRPOTrainer(RestoresCheckpoints, EvaluatesPeriodically, RolloutGenerator):
-    """Trains on rows of ``darkroom.train.rl.rollouts.prompts``. ``watch`` gets the scores of every batch and
-    the trainer's state, for the sample log."""
+    """Trains on rows of ``prompts``. ``watch`` gets every batch's scores and the trainer's state, for the log."""
 
     def __init__(
         self,

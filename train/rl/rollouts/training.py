@@ -69,8 +69,7 @@ class GrpoRun:
     save_steps: int
 
     def train(self) -> list[dict[str, Any]]:
-        """Train, save the checkpoint to ``staging.final`` and return the steps. Raises ``JudgeDown`` and ``EngineDown``
-        after saving a checkpoint to resume from."""
+        """Train, save to ``staging.final``, return the steps. Raises ``JudgeDown``, ``EngineDown``, saved to resume."""
         job, settings, staging = self.job, self.settings, self.staging
         loading.check_weights(job.model)
         samples = staging.folder / "rollouts"  # survives a restart, as the trainer's checkpoints do

@@ -1,9 +1,9 @@
 """Turns from vLLM: in segments for GRPO-ATS, from a server through TRL's client, and in the training process on a CPU.
 
 vLLM takes one temperature per request, so a turn is generated in segments that end at its tags. Requests to a server
-are many at a time, each for one rollout; one that fails is repeated as TRL's client does (five times, with growing
-pauses; errors 500, 502 and 503 three times). What still fails ends the training with a checkpoint. The weights arrive
-over TRL's own NCCL transfer.
+run in parallel, one a rollout; one that fails is repeated as by TRL's client (five times, with growing pauses; errors
+500, 502 and 503 three times). What still fails ends the training with a checkpoint. The weights arrive over TRL's own
+NCCL transfer.
 """
 
 import asyncio
@@ -194,8 +194,7 @@ def prepare_vllm() -> None:
     """Prepare vLLM in this process, on a CPU; called before a trainer makes its engine. The engine computes in float32
     as the trainer does, and is not compiled, for which it would need a C++ compiler. Where the CPU has AVX-512, vLLM
     0.31 computes with copies that oneDNN has packed, and drops the weights themselves. A later update fails then
-    ("'Parameter' object has no attribute 'weight_loader'"), or does nothing (output head). Here torch computes with the
-    weights."""
+    ("'Parameter' object has no attribute 'weight_loader'"), or does nothing (output head). Here torch computes."""
     from trl.generation import vllm_generation
     from vllm.model_executor.layers import utils
 

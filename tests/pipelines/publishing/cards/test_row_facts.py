@@ -12,6 +12,7 @@ from darkroom.pipelines.records import (
     CheckedLabel,
     Grader,
     ImageRef,
+    PassRate,
     Provenance,
     RLRow,
     Sample,
@@ -90,4 +91,29 @@ def test_who_wrote_and_who_judged_is_said_in_words(workspace: Workspace) -> None
     assert origins_of(workspace.tables, shipped, ["streets-0000", "missing-0000"]) == {
         "written_by": "openai (qwen), the embedded oracle (a script that knows the truth; no model)",
         "judged_by": "an embedded rule (measured; no model), llava",
+    }
+
+
+def test_who_annotated_is_said_of_sources_of_annotations_alone(workspace: Workspace) -> None:
+    shipped, facts = TableKey(("sft_dataset",), "crop"), {"n_in": 1, "notes": {"annotators": "simulated people"}}
+    workspace.tables.write(TableKey(("accepted_annotations",), "all"), Sample, [], [], inputs="", facts=facts)
+    workspace.tables.write(shipped, Trajectory, [ROW], [], inputs="", facts={"n_in": 1})
+    origins = origins_of(workspace.tables, shipped, ["streets-0000", "accepted_annotations-0000"])
+    assert origins["annotated_by"] == "simulated people"
+    assert "annotated_by" not in origins_of(workspace.tables, shipped, ["streets-0000"])
+
+
+def test_rl_rows_say_who_wrote_measured_and_annotated_them(workspace: Workspace) -> None:
+    sample = Sample("s", "streets", "1", "CC0", (), "Which?", (), "This", Truth(), "OCR")
+    about = {"workspace": workspace, "partitions": [], "annotators": "simulated people", "from_drafts": {"s"}}
+    facts = RlFacts(**about)
+    assert facts.origins_in_words == {"written_by": "", "judged_by": "", "annotated_by": ""}
+    solved = PassRate("s", Votes("qwen", (True,), 1), False)
+    for origin, rate in (("public", solved), ("annotated", None)):
+        facts.add(RLRow(sample, Grader("text"), origin, "unknown", rate, None, None), sample)
+    assert facts.origins_in_words == {
+        "written_by": "simulated people, from a model's draft, streets",
+        "judged_by": "simulated people, in a second round (label compared with answers of), "
+        "measured on qwen (pass rate, difficulty)",
+        "annotated_by": "simulated people",
     }

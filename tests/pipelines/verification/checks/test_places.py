@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from dataclasses import replace
 from types import SimpleNamespace
@@ -69,6 +70,43 @@ def test_only_the_first_look_counts_and_the_whole_image_is_none(looks) -> None:
     assert place_could_be_known(looks((0, 0, 640, 480))).score is None
 
 
+@pytest.fixture
+def sheets(make_case, make_image, store):
+    """A rollout whose rounds each show a contact sheet of parts of the image, as matplotlib draws axes in a row."""
+
+    def make(*sheets, in_one_figure=True):
+        original = make_image(3, 640, 480)
+        rounds = []
+        for boxes in sheets:
+            views = [original.crop(box).resize((160, 110)) for box in boxes]
+            figure = Image.new("RGB", (20 + 180 * len(views), 150), "white")
+            for place, view in enumerate(views):
+                figure.paste(view, (20 + 180 * place, 20))
+            shown = tuple(map(store.add_pixels, [figure] if in_one_figure else views))
+            rounds.append(Round("I compare.", f"boxes = {list(boxes)}", Observation("ok", "", images=shown)))
+        return make_case(rounds=tuple(rounds), truth=SEARCHED)
+
+    return make
+
+
+@pytest.mark.parametrize("in_one_figure", [True, False])
+def test_every_part_of_a_contact_sheet_counts_as_shown(sheets, in_one_figure) -> None:
+    first, second, third = map(around, SIGNS)
+    verdict = place_could_be_known(sheets([second, first], in_one_figure=in_one_figure))
+    assert verdict.score == pytest.approx(1 / 3, abs=1e-3)
+    assert "shows 2 of 3, with the target" in verdict.detail
+    others = place_could_be_known(sheets([second, third], [first], in_one_figure=in_one_figure))
+    assert others.score == pytest.approx(-2 / 3, abs=1e-3), "the first look alone counts"
+
+
+def test_a_look_at_all_candidates_tells_next_to_nothing(sheets) -> None:
+    assert place_could_be_known(sheets([around(sign) for sign in SIGNS])).score == pytest.approx(0.01)
+
+
+def test_a_figure_of_one_part_is_placed_without_its_white_border(sheets) -> None:
+    assert place_could_be_known(sheets([around(SIGNS[0])])).score == pytest.approx(2 / 3, abs=1e-3)
+
+
 @pytest.mark.parametrize("found", ["named", "visible"])
 def test_what_the_source_says_can_be_known_is_not_measured(looks, found) -> None:
     truth = replace(SEARCHED, details=json.dumps({"found": found}))
@@ -119,6 +157,25 @@ def test_honest_datasets_are_hardly_ever_called_knowing() -> None:
         odds = [chance.choice((0.2, 0.25, 0.5)) for _ in range(chance.choice((4, 12, 40)))]
         alarms += first_looks([(chance.random() < odd) - odd for odd in odds]).is_beyond_chance
     assert alarms <= 4
+
+
+def _share_called(n: int, chance: float, *, known: float) -> float:
+    """The share of datasets called beyond chance, exactly, if in a share of the rows the place is ``known``."""
+    hit = known + (1 - known) * chance
+    called = (k for k in range(n + 1) if FirstLooks(n, k, n * chance).is_beyond_chance)
+    return sum(math.comb(n, k) * hit**k * (1 - hit) ** (n - k) for k in called)
+
+
+def test_the_documented_error_rates_are_those_of_the_test() -> None:
+    """docs/quality.md has these figures."""
+    for chance in (1 / 2, 1 / 3, 1 / 4, 1 / 50):
+        assert max(_share_called(n, chance, known=0) for n in range(1, 201)) <= 0.001
+    assert [n for n in range(1, 40) if not _share_called(n, 1 / 3, known=1)] == [1, 2, 3, 4, 5, 6]
+    missed = [[round(100 * (1 - _share_called(n, 1 / 3, known=share))) for n in (7, 30, 100, 400)] for share in SHARES]
+    assert missed == [[0, 0, 0, 0], [94, 42, 0, 0], [99, 95, 62, 0], [100, 100, 99, 83]]
+
+
+SHARES = (1, 0.5, 0.25, 0.1)
 
 
 @given(st.lists(st.sampled_from([0.75, -0.25, 0.5, -0.5, 0.0]), max_size=40))
