@@ -88,6 +88,10 @@ def gc(
         bool,
         typer.Option("--runs", help="Also what only recorded runs of code show; they are executed again if needed."),
     ] = False,
+    alone: Annotated[
+        bool,
+        typer.Option("--alone", help="No other workspace uses this image store, which lies outside DARKROOM_HOME."),
+    ] = False,
     yes: _Yes = False,
     as_json: AsJson = False,
 ) -> None:
@@ -99,6 +103,8 @@ def gc(
     from darkroom.pipelines.storage import removal
 
     with open_workspace() as workspace:
+        if workspace.images_url != str(workspace.home / "images") and not alone:
+            raise UserError(f"other workspaces may use {workspace.images_url}: say --alone if none does")
         unneeded = removal.unreferenced(workspace, days=days, runs=runs, say=None if as_json else print_line)
         counts = {"files": len(unneeded), "bytes": sum(unneeded.values()), "runs_forgotten": 0, "deleted": yes}
         if yes and runs:

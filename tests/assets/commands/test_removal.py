@@ -119,3 +119,11 @@ def test_recorded_runs_keep_what_they_show_until_they_may_be_forgotten(
 def test_what_can_mean_nothing_is_refused(workspace: Workspace, samples: list[Sample], name: str) -> None:
     assert "neither a digest" in said("remove", name, "--yes", status=1)
     assert workspace.tables.read(KEY, Sample) == samples
+
+
+def test_a_store_that_other_workspaces_may_use_is_left_alone(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DARKROOM_IMAGES", str(tmp_path / "shared"))
+    assert "--alone" in said("gc", "--days", "0", status=1)
+    assert "0 files" in said("gc", "--days", "0", "--alone")
