@@ -17,15 +17,13 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from darkroom.pipelines.generation.stage import RUNNER_CODE
-from darkroom.pipelines.publishing.cards import front_matter
+from darkroom.pipelines.publishing.cards import card_code, plain, render_card
 from darkroom.pipelines.publishing.cards.row_facts import SampleFacts
 from darkroom.pipelines.publishing.dataset_reader import Kind, dataset_files, dataset_folders, marker_facts, read_files
 from darkroom.pipelines.publishing.manifest import MANIFEST, write_manifest
 from darkroom.pipelines.publishing.parquet_shards import ShardWriter, Shipped
-from darkroom.pipelines.publishing.rendering import render
 from darkroom.pipelines.publishing.row_selection import Selection
 from darkroom.pipelines.records import ImageRef, Reject, Sample, VideoRef, from_row, to_row
-from darkroom.pipelines.records.annotation import asked
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.records.reject_reasons import reject
 from darkroom.pipelines.records.samples import bare_sample
@@ -61,7 +59,6 @@ class Publication(ABC, Generic[R, F]):
     kind: ClassVar[Kind]
     stage: ClassVar[str]
     """What its rejects name."""
-    card_template: ClassVar[str]
     workspace: Workspace
     screening: Screening | None
     validation_share: float
@@ -122,13 +119,14 @@ class Publication(ABC, Generic[R, F]):
         """Facts that only this kind of card states, by the template's names, with its ``title`` and ``tags``; the
         parquet files in ``folder`` are complete when this is computed."""
 
-    def card(self, facts: F, report: StageReport, n_by_split: Mapping[str, int], folder: Path) -> str:
-        """The card's text, of complete parquet files in ``folder``."""
+    def card(self, facts: F, report: StageReport, n_by_split: Mapping[str, int], folder: Path) -> dict[str, Any]:
+        """All facts of the card as JSON, of complete parquet files in ``folder``."""
         own, listed = self.card_facts(facts, folder), self.workspace.benchmarks
-        head = front_matter(own.pop("title"), facts, self.kind, tags=own.pop("tags"), languages=self.languages)
         own["benchmarks"] = [benchmark.name for benchmark in read_benchmarks(listed)] if listed.exists() else []
-        counts = {"facts": facts, "report": report, "n_by_split": n_by_split}
-        return render(self.card_template, front_matter=head, asked=asked, **counts, **own) + "\n"
+        own |= {"facts": facts.counted() | {"intake": facts.intake}, "reasons": report.reasons}
+        own["languages"] = {source: self.languages[source] for source in facts.sources if source in self.languages}
+        stated: dict[str, Any] = json.loads(json.dumps(plain(own | {"n_by_split": n_by_split, "code": card_code()})))
+        return stated
 
     @property
     def languages(self) -> Mapping[str, str]:
@@ -231,14 +229,16 @@ class Publication(ABC, Generic[R, F]):
                 split = self.splits.of(sample.sample_id)
                 if split not in writers:
                     writers[split] = stack.enter_context(self._writer(folder, split))
-                writers[split].write(self.shipped_row(row, sample))
+                writers[split].write(columns := self.shipped_row(row, sample))
+                facts.count(columns, split)
                 facts.add(row, sample)
                 n_by_split[split] += 1
-        (folder / _CARD).write_text(self.card(facts, report, n_by_split, folder))
+        card = self.card(facts, report, n_by_split, folder)
+        (folder / _CARD).write_text(render_card(self.kind, card), encoding="utf-8")
         names = ("n_rows", "n_images", "n_bytes")
         counts = {name: sum(getattr(writer, name) for writer in writers.values()) for name in names}
         rest = {"validation_share": self.validation_share} | ({"intake": facts.intake} if facts.intake else {})
-        manifest = write_manifest(folder, {split: writer.digests for split, writer in writers.items()})
+        manifest = write_manifest(folder, {split: writer.digests for split, writer in writers.items()}, card)
         marker = {"inputs": inputs, **counts, "manifest": manifest, **rest}
         (folder / MARKER).write_text(json.dumps(marker, sort_keys=True))
 

@@ -13,7 +13,7 @@ import numpy as np
 from darkroom.pipelines.generation.funnel import funnel_of
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.stage import SAMPLES
-from darkroom.pipelines.publishing.cards import example_of, in_words, interval, labelled_by
+from darkroom.pipelines.publishing.cards import in_words
 from darkroom.pipelines.publishing.cards.row_facts import SftFacts, intake_choices, release_facts
 from darkroom.pipelines.publishing.dataset_writer import FILES_CODE, ROWS_CODE, Publication
 from darkroom.pipelines.publishing.judge_stats import (
@@ -72,7 +72,6 @@ class SftDataset(Publication[Trajectory, SftFacts]):
     record = Trajectory
     kind = "trajectories"
     stage = "sft_dataset"
-    card_template = "cards/sft_card.md.jinja"
     workspace: Workspace
     recipe: Recipe
     partitions: Sequence[str]
@@ -162,15 +161,14 @@ class SftDataset(Publication[Trajectory, SftFacts]):
         return {
             "title": f"Darkroom SFT: {family}",
             "tags": [family, recipe.protocol.name],
-            "recipe": recipe,
-            "has_code": any(facts.rounds),
+            "recipe": {"family": family, "description": recipe.description, "loss_policy": recipe.loss_policy},
+            "protocol": recipe.protocol.name,
+            "checks": [{"name": c.name, "version": c.version, "says": in_words(c)} for c in recipe.checks],
             "funnel": funnel_of(tables, family, self._partitions),
             "replayed": None if self.n_replayed == 0 else replay([folder], limit=self.n_replayed),
             "judging": judge_stats_of(tables, family, self._partitions),
             "reviewed": acceptance(read_reviews(tables, family)),
             "release": release_facts(tables, family, self._partitions) if recipe.writer == "released" else None,
-            "example": example_of(*facts.first) if facts.first else "",
-            **{"labelled_by": labelled_by, "in_words": in_words, "interval": interval},
         }
 
     def _gathered(self) -> Selection:

@@ -2,11 +2,13 @@
 compared with what the files say. Nothing is written; rows are read a few at a time."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby, islice
-from typing import Literal, NamedTuple, get_args
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
 
 from cattrs import BaseValidationError
 
@@ -16,7 +18,9 @@ from darkroom.pipelines.inspection.audit.findings import AuditFinding, AuditRepo
 from darkroom.pipelines.inspection.audit.row_checks import recount, regrade, remeasure, stated_counts, stored_failures
 from darkroom.pipelines.inspection.audit.row_records import KnownTruth, NotKnown, Row, case_of, changed_images
 from darkroom.pipelines.publishing import dataset_reader as reader
+from darkroom.pipelines.publishing.cards import card_code
 from darkroom.pipelines.publishing.features import check_columns
+from darkroom.pipelines.publishing.layouts.record_writer import REJECTS, exported_rows
 from darkroom.pipelines.publishing.manifest import MANIFEST, Manifest
 from darkroom.pipelines.publishing.replay import Execute, NotComparable, SetupFailed, in_sandbox, replay_row
 from darkroom.pipelines.sources import BadRow, SourceRow
@@ -51,10 +55,7 @@ def audit(
     ``ValueError`` for ``encoding`` without ``encode``."""
     chosen = frozenset((PARTS if encode else PARTS[:-1]) if parts is None else parts)
     if isinstance(audited, Conversations):
-        report = _audit_conversations(audited, chosen, execute, limit, progress)
-        if audited.folder is not None and "checks" in chosen:
-            report.take(_FolderAudit(audited.folder, digest).findings())
-        return report
+        return _audit_conversations(audited, chosen, execute, limit, progress, digest)
     if "encoding" in chosen and encode is None:
         raise ValueError("the part encoding needs `encode`")
     report = AuditReport()
@@ -104,20 +105,23 @@ def _audit_splits(
     unread = ("images", "videos") if row_audit.parts == {"counts"} else ()
     for folder, group in groupby(splits, key=lambda split: split.folder):
         of_folder = list(group)
-        totals = DatasetTotals(folder, of_folder[0].kind)
         report.notes += [f"{folder.name}: {line}" for line in reader.marker_facts(folder).get("intake", ())]
-        shipped = _FolderAudit(folder, digest) if "checks" in row_audit.parts else None
+        shipped = _FolderAudit(folder, digest) if row_audit.parts != {"replay"} else None
+        totals = DatasetTotals(folder, of_folder[0].kind, shipped.card if shipped else {})
         for split in of_folder:
             rows = ((split, row) for row in islice(reader.read_files(split.files, without=unread), limit))
             for row, result in reader.map_in_threads(rows, row_audit):
                 if result.is_whole and "counts" in row_audit.parts:
-                    result.add(totals.row(row, split.name))
-                if shipped is not None:
-                    shipped.row(row, split, result)
+                    with _malformed(row, split, result):
+                        result.add(totals.row(row, split.name))
+                if shipped is not None and "checks" in row_audit.parts:
+                    shipped.row(split.name, str(row.get(reader.KEYS[split.kind])), row, result)
                 report.take(result)
                 if progress is not None:
                     progress(report.n_rows, n_all)
-        of_files = AuditReport() if shipped is None else shipped.findings(is_whole=limit is None)
+        of_files = (
+            shipped.findings(is_whole=limit is None) if shipped and "checks" in row_audit.parts else AuditReport()
+        )
         if limit is None and "counts" in row_audit.parts:
             counted = AuditReport(checked=Counter({"card and counts": 1}))
             counted.add(totals.findings())
@@ -138,20 +142,45 @@ class _FolderAudit:
             self.manifest = Manifest.of(folder)
         except ValueError as error:
             self._problem = str(error)
-        expected = digest or reader.marker_facts(folder).get("manifest")
+        self._marker = reader.marker_facts(folder)
+        expected = digest or self._marker.get("manifest")
         if expected and not self._problem and (self.manifest is None or self.manifest.digest != expected):
             self._problem = f"{MANIFEST} has not the digest {expected}: it was replaced, or is another dataset's"
 
-    def row(self, row: Row, split: _Split, report: AuditReport) -> None:
-        """Date the findings of a row, and add one if the row was changed."""
-        if self.manifest is None:
+    @property
+    def card(self) -> Mapping[str, Any]:
+        """The facts of the card; empty where an earlier version wrote it, or another one would render it otherwise."""
+        card = self.manifest.card if self.manifest else {}
+        return card if card.get("code") == card_code() else {}
+
+    def row(self, split: str, row_id: str, row: Any, report: AuditReport, *, where: str = "") -> None:
+        """Date the findings of a row, and add one if the row was changed; ``where``: its place in an export."""
+        if self.manifest is None or not self.manifest.has_rows:
             return
-        row_id = str(row.get(reader.KEYS[split.kind]))
-        happened = self.manifest.take(split.name, row_id, row)
+        happened = self.manifest.take(split, row_id, row)
         report.checked["manifest"] += 1
         if happened:
-            report.find(f"{happened} row", self._folder.name, row_id, "its columns are not those that were shipped")
+            reason = "its columns are not those that were shipped"
+            report.find(f"{happened} row", self._folder.name, where or row_id, reason)
         report.date("shipped" if happened else "made")
+
+    def exported(self, folder: Path, report: AuditReport) -> AuditReport:
+        """Compare the rows of an export, and date the findings of ``report``, whose rows are places in its files."""
+        rows, changed = AuditReport(), set(dict(self.manifest.changed_files(folder))) if self.manifest else set()
+        for file in (each for pattern in ("*.jsonl", "*.parquet") for each in sorted(folder.glob(pattern))):
+            for number, row_id, row in exported_rows(file) if file.name != REJECTS else ():
+                result, where = AuditReport(), f"{file.name}:{number}"
+                self.row(file.name, row_id or where, row, result, where=where)
+                images = row.get("images") if isinstance(row, dict) else ()
+                is_changed = result.n_findings or any(
+                    image in changed for image in images or () if isinstance(image, str)
+                )
+                rows.take(result)
+                changed.update([where] if is_changed else [])
+        if self.manifest is not None and self.manifest.has_rows:
+            dated = (replace(each, since="shipped" if each.row in changed else "made") for each in report.findings)
+            report.findings = list(dated)
+        return rows
 
     def findings(self, *, is_whole: bool = True) -> AuditReport:
         """Compare the manifest itself, and where the folder ``is_whole`` its files, and the rows that were not read."""
@@ -160,6 +189,14 @@ class _FolderAudit:
             report.find("manifest", name, "", self._problem)
         elif self.manifest is None:
             report.notes.append(f"{name}: no {MANIFEST}, so that a change since shipping is found by its contents only")
+        elif not self.manifest.has_rows:
+            report.notes.append(
+                f"{name}: {MANIFEST} of an earlier version has no rows: changes are found by their files"
+            )
+        elif not self.card and "layout" not in self._marker:
+            report.notes.append(
+                f"{name}: the card is another version's: its figures are counted, its text is not compared"
+            )
         if self.manifest is not None:
             report.notes.append(f"{name}: manifest {self.manifest.digest}")
         if self.manifest is not None and is_whole:
@@ -169,6 +206,17 @@ class _FolderAudit:
                 report.find(f"{happened} file", name, file, "it is not as it was shipped")
         report.date("shipped")
         return report
+
+
+@contextmanager
+def _malformed(row: Row, split: _Split, report: AuditReport) -> Iterator[None]:
+    """Make an error of a row a finding: its columns may have any type."""
+    try:
+        yield
+    except (BaseValidationError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        row_id = str(row.get(reader.KEYS[split.kind]))
+        report.find("malformed row", split.folder.name, row_id, f"{type(error).__name__}: {error}")
+        report.is_whole = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,19 +229,17 @@ class _RowAudit:
 
     def __call__(self, pair: tuple[_Split, Row]) -> tuple[Row, AuditReport]:
         split, row = pair
-        report, dataset, row_id = AuditReport(n_rows=1), split.folder.name, str(row.get(reader.KEYS[split.kind]))
-        try:
+        report, dataset = AuditReport(n_rows=1), split.folder.name
+        with _malformed(row, split, report):
             if "checks" in self.parts:
                 report.checked["bytes of images"] += 1
                 for place in changed_images(row):
+                    row_id = str(row.get(reader.KEYS[split.kind]))
                     report.find("changed image", dataset, row_id, f"image {place} is not the one of its digest")
             if split.kind == "prompts":
                 self._prompt(row, dataset, report)
             else:
                 self._trajectory(row, dataset, report)
-        except (BaseValidationError, AttributeError, KeyError, TypeError, ValueError) as error:
-            report.find("malformed row", dataset, row_id, f"{type(error).__name__}: {error}")
-            report.is_whole = False
         return row, report
 
     def _prompt(self, row: Row, dataset: str, report: AuditReport) -> None:
@@ -242,14 +288,25 @@ def _remeasure(row: Row, dataset: str, truth: KnownTruth | None, report: AuditRe
 
 
 def _audit_conversations(
-    conversations: Conversations, parts: frozenset[Part], execute: Execute, limit: int | None, progress: Progress | None
+    conversations: Conversations,
+    parts: frozenset[Part],
+    execute: Execute,
+    limit: int | None,
+    progress: Progress | None,
+    digest: str | None,
 ) -> AuditReport:
-    report, n_all = AuditReport(), conversations.n_rows if limit is None else limit
+    report, n_all, folder = AuditReport(), conversations.n_rows if limit is None else limit, conversations.folder
+    report.notes += filter(None, [conversations.note])
     perform = partial(_audit_conversation, conversations=conversations, parts=parts, execute=execute)
     for result in reader.map_in_threads(islice(conversations.rows, limit), perform):
         report.take(result)
         if progress is not None:
             progress(report.n_rows, max(report.n_rows, n_all))
+    if folder is not None and "checks" in parts:
+        shipped = _FolderAudit(folder, digest)
+        rows = shipped.exported(folder, report)
+        report.take(rows)
+        report.take(shipped.findings())
     return report
 
 

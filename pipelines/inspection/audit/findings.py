@@ -3,21 +3,22 @@ each of which only digests stay in memory."""
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Literal, Self
 
 from darkroom.pipelines.inspection.audit.row_records import Row
+from darkroom.pipelines.publishing.cards import plain, render_card
+from darkroom.pipelines.publishing.cards.row_facts import PromptFacts, SftFacts
 from darkroom.pipelines.publishing.dataset_reader import KEYS, Kind, read_marker
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.atomic_write import MARKER
 from darkroom.pipelines.storage.store_paths import StorePath
-from darkroom.pipelines.verification.checks.crop import first_looks, place_could_be_known
 
 MAX_FINDINGS = 10_000
 """Kept with their rows; further ones are counted only, so that an audit of a bad release fits into memory."""
 _MAX_DETAIL = 300
-LOOKS = place_could_be_known.name
 _ROW = re.compile(r"^\| (source|category|licence|split|origin|difficulty|grader) (.+?) \| (\d+) \|$", re.MULTILINE)
 _ROUNDS = re.compile(r"^\| with (\d+) rounds? of code \| (\d+) \|$", re.MULTILINE)
 _SFT_SIZE = re.compile(r"^(\d+) trajectories with (\d+) images", re.MULTILINE)
@@ -87,8 +88,9 @@ class AuditReport:
         self.add([AuditFinding(kind, dataset, row, shortened(reason), round)])
 
     def date(self, since: Since) -> None:
-        """Say of all findings when they came about."""
-        self.findings = [replace(finding, since=since) for finding in self.findings]
+        """Say of all findings when they came about, but for those of the marker, which does not ship."""
+        dated = (each if each.reason.startswith(MARKER) else replace(each, since=since) for each in self.findings)
+        self.findings = list(dated)
 
     def take(self, part: Self) -> None:
         for name in _COUNTS:
@@ -123,23 +125,22 @@ def shortened(text: str) -> str:
 
 
 class DatasetTotals:
-    """Counts of one dataset's folder; ``row`` takes each row in, ``findings`` compares at the end."""
+    """Counts of one dataset's folder; ``row`` takes each row in, ``findings`` compares at the end. ``card``: the facts
+    from which it is rendered anew; without any, its figures are compared with those of the rows."""
 
-    def __init__(self, folder: StorePath, kind: Kind) -> None:
-        self._folder, self._kind = folder, kind
-        self._counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    def __init__(self, folder: StorePath, kind: Kind, card: Mapping[str, Any] = MappingProxyType({})) -> None:
+        self._folder, self._kind, self._card = folder, kind, card
+        self._facts = SftFacts() if kind == "trajectories" else PromptFacts()
+        self._n_by_split = Counter[str]()
         self._first: dict[bytes, str] = {}
         self._splits: dict[bytes, str] = {}
-        self._n_rows = self._n_images = 0
-        self._looks: list[float] = []
+        self._n_images = 0
 
     def row(self, row: Row, split: str) -> Iterator[AuditFinding]:
         """Count a row of ``split``; findings are contradictions to the rows before."""
-        self._n_rows += 1
+        self._facts.count(row, split)
+        self._n_by_split[split] += 1
         self._n_images += len(row["images"])
-        self._count(row, split)
-        stored = row.get("checks", ())
-        self._looks += [check["score"] for check in stored if check["name"] == LOOKS and check["score"] is not None]
         row_id = row[KEYS[self._kind]]
         before = self._first.setdefault(self._content(row), row_id)
         if before is not row_id:
@@ -158,16 +159,38 @@ class DatasetTotals:
         except ValueError as error:
             stated = {}
             yield self._finding(f"{MARKER}: {error}")
-        for name, n in (("n_rows", self._n_rows), ("n_images", self._n_images)):
+        for name, n in (("n_rows", self._facts.n_rows), ("n_images", self._n_images)):
             if stated.get(name, n) != n:
                 yield self._finding(f"{MARKER}: {name} is {stated[name]}, counted {n}")
-        if (looks := first_looks(self._looks)).is_beyond_chance:
+        looks = self._facts.first_looks if isinstance(self._facts, SftFacts) else None
+        if looks and looks.is_beyond_chance:
             reason = f"{looks.n_hits} of {looks.n} first looks at targets that must be searched for show them"
             yield self._finding(f"{reason}; by chance {looks.by_chance:.1f}", kind="known place")
         if card.is_file():
-            text = card.read_text(encoding="utf-8")
-            for reason in (*self._sizes(text), *self._tables(text), *_funnel(text)):
+            text = card.read_bytes().decode("utf-8", "replace")
+            compared = self._anew(text) if self._card else (*self._sizes(text), *self._tables(text))
+            for reason in (*compared, *_funnel(text)):
                 yield self._finding(f"README.md: {reason}")
+        elif self._card:
+            yield self._finding("README.md: it is missing")
+
+    def _anew(self, text: str) -> Iterator[str]:
+        """Lines in which the card differs from what its facts and the rows give."""
+        names = dict.fromkeys([*self._card.get("n_by_split", ()), *self._n_by_split])
+        try:
+            facts = self._card["facts"] | plain(self._facts.counted())
+            counted = {"facts": facts, "n_by_split": {name: self._n_by_split[name] for name in names}}
+            expected = render_card(self._kind, {**self._card, **counted})
+        except Exception as error:  # noqa: BLE001  # facts are anybody's
+            yield f"its facts in MANIFEST cannot be rendered: {type(error).__name__}: {error}"
+            return
+        stated, rendered = Counter(text.split("\n")), Counter(expected.split("\n"))
+        for line in (stated - rendered).elements():
+            yield f"says {line!r}, which facts and rows do not give"
+        for line in (rendered - stated).elements():
+            yield f"does not say {line!r}, which facts and rows give"
+        if text != expected and stated == rendered:
+            yield "its lines are in another order"
 
     def _content(self, row: Row) -> bytes:
         content: Any = [row["question"], row["answer"], [ref["sha256"] for ref in row["image_refs"]]]
@@ -175,24 +198,12 @@ class DatasetTotals:
             content += [row["final_thought"], [[turn["thought"], turn["code"]] for turn in row["rounds"]]]
         return bytes.fromhex(digest(content))
 
-    def _count(self, row: Row, split: str) -> None:
-        counts = self._counts
-        counts["split"][split] += 1
-        counts["source"][row["source"]] += 1
-        counts["category"][row["category"] or "none"] += 1
-        counts["licence"][row["license"] or "not stated"] += 1
-        if self._kind == "trajectories":
-            counts["rounds"][str(len(row["rounds"]))] += 1
-        else:
-            for name in ("origin", "difficulty"):
-                counts[name][row[name]] += 1
-            counts["grader"][row["grader"]["kind"]] += 1
-
     def _sizes(self, text: str) -> Iterator[str]:
-        if (size := _SFT_SIZE.search(text)) and (int(size[1]), int(size[2])) != (self._n_rows, self._n_images):
-            yield f"says {size[0]}; counted {self._n_rows} trajectories with {self._n_images} images"
-        if (size := _RL_SIZE.search(text)) and int(size[1]) != self._n_rows:
-            yield f"says {size[1]} questions; counted {self._n_rows}"
+        n_rows = self._facts.n_rows
+        if (size := _SFT_SIZE.search(text)) and (int(size[1]), int(size[2])) != (n_rows, self._n_images):
+            yield f"says {size[0]}; counted {n_rows} trajectories with {self._n_images} images"
+        if (size := _RL_SIZE.search(text)) and int(size[1]) != n_rows:
+            yield f"says {size[1]} questions; counted {n_rows}"
 
     def _tables(self, text: str) -> Iterator[str]:
         """Every figure of the card that counts rows by what they are, in both directions."""
@@ -200,8 +211,16 @@ class DatasetTotals:
         for kind, value, n in _ROW.findall(text):
             stated[kind][value] = int(n)
         stated["rounds"] = {n_rounds: int(n) for n_rounds, n in _ROUNDS.findall(text)}
+        facts = self._facts
+        counts = {"split": self._n_by_split, "source": facts.sources, "licence": facts.licenses}
+        counts |= {"category": facts.categories}
+        counts |= (
+            facts.columns
+            if isinstance(facts, PromptFacts)
+            else {"rounds": Counter({str(n): rows for n, rows in facts.rounds.items()})}
+        )
         for kind, values in stated.items():
-            counted = self._counts[kind]
+            counted = counts.get(kind, Counter())
             for value in sorted(values.keys() | counted.keys()) if values else ():
                 if values.get(value, 0) != counted[value]:
                     yield f"{kind} {value}: {values.get(value, 0)}; counted {counted[value]}"

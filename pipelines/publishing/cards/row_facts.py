@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import math
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 from darkroom.pipelines.generation.stage import SAMPLES
-from darkroom.pipelines.records import CheckedLabel, RLRow, Sample, Trajectory
+from darkroom.pipelines.records import CheckedLabel, RLRow, Sample
 from darkroom.pipelines.records.annotation import Annotators, asked, measured_on, writer_in_words
 from darkroom.pipelines.records.digest import key64
-from darkroom.pipelines.records.samples import right_answers
 from darkroom.pipelines.rl import labels
 from darkroom.pipelines.rl.facts import shards_with
 from darkroom.pipelines.sources.answers import EQUALLY_FREQUENT, MOST_FREQUENT
@@ -23,14 +25,14 @@ from darkroom.pipelines.storage.media_validation import derived_steps
 from darkroom.pipelines.storage.row_files import KeyedSpill
 from darkroom.pipelines.storage.tables import TableKey, Tables
 from darkroom.pipelines.storage.workspace import Workspace
-from darkroom.pipelines.verification.checks.crop import FirstLooks, first_looks, look_scores
+from darkroom.pipelines.verification.checks.crop import FirstLooks, first_looks, place_could_be_known
 
 _NOT_MEASURED = "not measured"
 
 
 @dataclass
 class SampleFacts:
-    """Counts over the samples of rows."""
+    """Counts over shipped rows, by their columns: what can be counted again wherever the files are."""
 
     n_rows: int = 0
     sources: Counter[str] = field(default_factory=Counter)
@@ -41,13 +43,20 @@ class SampleFacts:
     derived: Counter[str] = field(default_factory=Counter)
     """Rows by what intake changed about their images and videos."""
 
-    def add(self, row: Any, sample: Sample) -> None:
-        """The next row that ships, with its sample."""
+    def count(self, row: Mapping[str, Any], split: str) -> None:
+        """The next row that ships, as the files of ``split`` have it."""
         self.n_rows += 1
-        self.sources[sample.source] += 1
-        self.licenses[sample.license or "not stated"] += 1
-        self.categories[sample.category or "none"] += 1
+        self.sources[row["source"]] += 1
+        self.licenses[row["license"] or "not stated"] += 1
+        self.categories[row["category"] or "none"] += 1
+
+    def add(self, row: Any, sample: Sample) -> None:
+        """Count what its columns do not say."""
         self.derived.update(derived_steps(sample))
+
+    def counted(self) -> dict[str, Any]:
+        """What ``count`` counted, for the card."""
+        return {name: getattr(self, name) for name in ("n_rows", "sources", "licenses", "categories")}
 
     @property
     def intake(self) -> list[str]:
@@ -57,81 +66,100 @@ class SampleFacts:
 
 @dataclass
 class SftFacts(SampleFacts):
-    """Counts over trajectories."""
+    """Counts over trajectories; sums are exact, in whichever order the rows come."""
 
     n_images: int = 0
     videos: set[str] = field(default_factory=set)
     writers: Counter[str] = field(default_factory=Counter)
     rounds: Counter[int] = field(default_factory=Counter)
-    first: tuple[Trajectory, Sample] | None = None
-    """The row that is shown as the example."""
+    first: dict[str, str] = field(default_factory=dict)
+    """The first row of each split; one is shown as the example."""
     _looks: list[float] = field(default_factory=list)
-    _scores: dict[str, list[float]] = field(default_factory=lambda: defaultdict(lambda: [0.0, 0]))
+    _scores: dict[str, tuple[Fraction, int]] = field(default_factory=lambda: defaultdict(lambda: (Fraction(), 0)))
     """Sum and number, by check."""
 
-    def add(self, row: Trajectory, sample: Sample) -> None:
-        super().add(row, sample)
-        self.n_images += len(row.shown_images)
-        self.videos.update(video.sha256 for video in sample.videos)
-        self.writers[writer_in_words(row.provenance.policy, row.provenance.model)] += 1
-        self.rounds[len(row.rounds)] += 1
-        for check in row.checks:
-            if check.score is not None:
-                score = self._scores[check.name]
-                score[0] += check.score
-                score[1] += 1
-        self._looks += look_scores(row.checks)
-        self.first = self.first or (row, sample)
+    def count(self, row: Mapping[str, Any], split: str) -> None:
+        super().count(row, split)
+        self.n_images += len(row["images"])
+        self.videos.update(video["sha256"] for video in row.get("video_refs") or ())
+        self.writers[writer_in_words(row["provenance"]["policy"], row["provenance"]["model"])] += 1
+        self.rounds[len(row["rounds"])] += 1
+        scores = [(check["name"], check["score"]) for check in row["checks"] if check["score"] is not None]
+        for name, score in scores:
+            total, n = self._scores[name]
+            self._scores[name] = total + Fraction(score), n + 1
+        self._looks += [score for name, score in scores if name == place_could_be_known.name]
+        if split not in self.first:
+            self.first[split] = example_of(row)
 
-    @property
-    def mean_scores(self) -> Mapping[str, float]:
-        """Mean score of every check that counts votes or measures."""
-        return {name: total / n for name, (total, n) in sorted(self._scores.items())}
+    def counted(self) -> dict[str, Any]:
+        return super().counted() | {
+            "n_images": self.n_images,
+            "n_videos": len(self.videos),
+            "writers": self.writers,
+            "rounds": sorted(self.rounds.items()),
+            "mean_scores": {name: float(total / n) for name, (total, n) in sorted(self._scores.items())},
+            "first_looks": self.first_looks,
+            "example": self.first[min(self.first)] if self.first else "",
+        }
 
     @property
     def first_looks(self) -> FirstLooks:
-        return first_looks(self._looks)
+        return first_looks(sorted(self._looks))
 
 
 @dataclass
-class RlFacts(SampleFacts):
-    """Counts over RL rows; ``from_drafts``: ids of the ``annotators``' samples that began as a policy's draft."""
+class PromptFacts(SampleFacts):
+    """Counts over RL rows."""
+
+    n_with_accepted: int = 0
+    columns: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    necessity_models: set[str | None] = field(default_factory=set)
+    priors: array[float] = field(default_factory=lambda: array("d"))
+
+    def count(self, row: Mapping[str, Any], split: str) -> None:
+        super().count(row, split)
+        self.columns["origin"][row["origin"]] += 1
+        self.columns["difficulty"][row["difficulty"]] += 1
+        self.columns["grader"][row["grader"]["kind"]] += 1
+        self.n_with_accepted += bool(row.get("accepted"))
+        if (prior := row.get("necessity_prior")) is not None:
+            self.necessity_models.add(row["necessity_model"])
+            self.priors.append(prior)
+
+    def counted(self) -> dict[str, Any]:
+        columns = {"origin": self.columns["origin"], "source": self.sources, "category": self.categories}
+        columns |= {
+            "difficulty": self.columns["difficulty"],
+            "grader": self.columns["grader"],
+            "licence": self.licenses,
+        }
+        n_priors = len(self.priors)
+        return super().counted() | {
+            "n_with_accepted": self.n_with_accepted,
+            "counts": columns,
+            "necessity_models": self.necessity_models,
+            "n_priors": n_priors,
+            "n_above": sum(prior > 0 for prior in self.priors),
+            "mean_prior": math.fsum(self.priors) / n_priors if n_priors else 0.0,
+        }
+
+
+@dataclass
+class RlFacts(PromptFacts):
+    """With who made and measured the rows; ``from_drafts``: ids of the ``annotators``' samples that began as a policy's
+    draft."""
 
     workspace: Workspace = field(kw_only=True)
     partitions: Sequence[str] = field(kw_only=True)
     annotators: Annotators = field(kw_only=True)
     from_drafts: Collection[str] = field(kw_only=True)
-    n_with_accepted: int = 0
-    public_or_annotated: Counter[str] = field(default_factory=Counter)
-    difficulties: Counter[str] = field(default_factory=Counter)
-    graders: Counter[str] = field(default_factory=Counter)
-    necessity_models: set[str | None] = field(default_factory=set)
-    priors: array[float] = field(default_factory=lambda: array("d"))
     _origins: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     def add(self, row: RLRow, sample: Sample) -> None:
         super().add(row, sample)
-        self.public_or_annotated[row.origin] += 1
-        self.difficulties[row.difficulty] += 1
-        self.graders[row.grader.kind] += 1
-        self.n_with_accepted += len(right_answers(sample)) > 1
-        if row.necessity is not None:
-            self.necessity_models.add(row.necessity.forced.judge)
-            self.priors.append(row.necessity.prior)
         for what, who in self._who(row).items():
             self._origins[what][who or _NOT_MEASURED] += 1
-
-    @property
-    def counts(self) -> Mapping[str, Mapping[str, int]]:
-        """Rows by what they are."""
-        return {
-            "origin": self.public_or_annotated,
-            "source": self.sources,
-            "category": self.categories,
-            "difficulty": self.difficulties,
-            "grader": self.graders,
-            "licence": self.licenses,
-        }
 
     @property
     def origins(self) -> list[tuple[str, str, int]]:
@@ -160,6 +188,13 @@ class RlFacts(SampleFacts):
             for label in self.workspace.tables.stream(shard.key(labels.ASSET), CheckedLabel):
                 checked.add(key64(label.sample_id), "a person" if label.verified_by else asked(label.votes.judge))
         return checked
+
+
+def example_of(row: Mapping[str, Any]) -> str:
+    rounds = [{"thought": turn["thought"], "code": turn["code"]} for turn in row["rounds"][:1]]
+    example = {"question": row["question"], "rounds": rounds}
+    example |= {"final_thought": row["final_thought"], "answer": row["answer"]}
+    return json.dumps(example, indent=2, ensure_ascii=False)
 
 
 def intake_choices(tables: Tables, partitions: Iterable[str]) -> list[str]:

@@ -24,6 +24,9 @@ from darkroom.pipelines.publishing.dataset_reader import KEYS, read_files
 from darkroom.pipelines.publishing.layouts.base import Layout
 from darkroom.pipelines.publishing.layouts.export_source import LayoutError
 from darkroom.pipelines.publishing.layouts.turns import IMAGE, PLACEHOLDERS, Unfit, Unrenderable
+from darkroom.pipelines.publishing.manifest import RowDigest, row_digest
+from darkroom.pipelines.sources.jsonl import parsed_lines
+from darkroom.pipelines.storage.store_paths import StorePath
 
 REJECTS = "rejects.jsonl"
 ROWS_PER_GROUP = 64
@@ -118,17 +121,32 @@ def verify(layout: Layout, record: Mapping[str, Any]) -> None:
         raise Unrenderable(Unfit.IMAGES_DIFFER, f"placeholders that stand for nothing: {', '.join(names)}")
 
 
-def verify_written(folder: Path, layout: Layout, files: Mapping[str, int]) -> None:
-    """Read parquet files back. Raises ``LayoutError`` unless every row is there with as many images as it shows."""
-    for name, n_rows in files.items() if layout.schema is not None else ():
-        n_read = 0
-        for n_read, record in enumerate(read_files([folder / name]), start=1):
+def verify_written(folder: Path, layout: Layout, files: Mapping[str, int]) -> dict[str, list[RowDigest]]:
+    """Read files back, for the digests of their rows. Raises ``LayoutError`` unless every row is there with as many
+    images as it shows."""
+    digests: dict[str, list[RowDigest]] = {}
+    for name, n_rows in files.items():
+        rows = digests[name] = []
+        for number, row_id, record in exported_rows(folder / name):
             try:
                 verify(layout, record)
             except Unrenderable as error:
-                raise LayoutError(f"{name}, row {n_read}, reads back otherwise than it was written: {error}") from error
-        if n_read != n_rows:
-            raise LayoutError(f"{name} holds {n_read} rows of the {n_rows} that were written; is the disk full?")
+                raise LayoutError(f"{name}, row {number}, reads back otherwise than it was written: {error}") from error
+            rows.append((row_id, row_digest(record)))
+        if len(rows) != n_rows:
+            raise LayoutError(f"{name} holds {len(rows)} rows of the {n_rows} that were written; is the disk full?")
+    return digests
+
+
+def exported_rows(file: StorePath) -> Iterator[tuple[int, str, Any]]:
+    """The rows of an export's file: number or line, id (empty without one), and value."""
+    lines = ((number, value) for number, value, _ in parsed_lines(Path(str(file))))
+    for number, row in enumerate(read_files([file]), start=1) if file.suffix == ".parquet" else lines:
+        parts = (
+            [part for part in (row, row.get("extra_info")) if isinstance(part, dict)] if isinstance(row, dict) else []
+        )
+        names = [part[name] for part in parts for name in KEYS.values() if isinstance(part.get(name), str)]
+        yield number, names[0] if names else "", row
 
 
 def placeholders(messages: Sequence[Mapping[str, Any]]) -> int:
