@@ -18,7 +18,7 @@ import numpy as np
 
 from darkroom.pipelines.generation.stage import RUNNER_CODE
 from darkroom.pipelines.publishing.cards import card_code, plain, render_card
-from darkroom.pipelines.publishing.cards.row_facts import SampleFacts
+from darkroom.pipelines.publishing.cards.row_facts import RowFacts
 from darkroom.pipelines.publishing.dataset_reader import Kind, dataset_files, dataset_folders, marker_facts, read_files
 from darkroom.pipelines.publishing.manifest import MANIFEST, write_manifest
 from darkroom.pipelines.publishing.parquet_shards import ShardWriter, Shipped
@@ -39,7 +39,6 @@ from darkroom.pipelines.storage.tables import Mask, TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 
 R = TypeVar("R")
-F = TypeVar("F", bound=SampleFacts)
 _CARD = "README.md"
 _SHOWN = ("sample_id", "image_refs", "n_question_images", "video_refs")
 _SELECTING = ("publishing.judge_stats", "publishing.row_selection", "rl.rows", "selection")
@@ -51,7 +50,7 @@ FILES_CODE = (__name__, *(f"{__package__}.{module}" for module in _WRITING))
 """The code that decides the bytes of files and cards."""
 
 
-class Publication(ABC, Generic[R, F]):
+class Publication(ABC, Generic[R]):
     """One dataset of a workspace: a table of the rows that ship, and a folder with their files."""
 
     record: ClassVar[type[Any]]
@@ -111,21 +110,21 @@ class Publication(ABC, Generic[R, F]):
         """The row's columns in the files."""
 
     @abstractmethod
-    def facts(self) -> F:
+    def facts(self) -> RowFacts:
         """Facts for the card, of no row yet."""
 
     @abstractmethod
-    def card_facts(self, facts: F, folder: Path) -> dict[str, Any]:
+    def card_facts(self, facts: Any, folder: Path) -> dict[str, Any]:
         """Facts that only this kind of card states, by the template's names, with its ``title`` and ``tags``; the
         parquet files in ``folder`` are complete when this is computed."""
 
-    def card(self, facts: F, report: StageReport, n_by_split: Mapping[str, int], folder: Path) -> dict[str, Any]:
+    def card(self, facts: RowFacts, report: StageReport, folder: Path) -> dict[str, Any]:
         """All facts of the card as JSON, of complete parquet files in ``folder``."""
         own, listed = self.card_facts(facts, folder), self.workspace.benchmarks
         own["benchmarks"] = [benchmark.name for benchmark in read_benchmarks(listed)] if listed.exists() else []
         own |= {"facts": facts.counted() | {"intake": facts.intake}, "reasons": report.reasons}
-        own["languages"] = {source: self.languages[source] for source in facts.sources if source in self.languages}
-        stated: dict[str, Any] = json.loads(json.dumps(plain(own | {"n_by_split": n_by_split, "code": card_code()})))
+        languages = {source: name for source, name in self.languages.items() if source in facts.columns["source"]}
+        stated: dict[str, Any] = json.loads(json.dumps(plain(own | {"languages": languages, "code": card_code()})))
         return stated
 
     @property
@@ -222,7 +221,6 @@ class Publication(ABC, Generic[R, F]):
     def _write_files(self, folder: Path, report: StageReport, inputs: str) -> None:
         """Shards, card and marker; the training split has a file without rows, too."""
         facts = self.facts()
-        n_by_split: dict[str, int] = dict.fromkeys(SPLITS, 0)
         with ExitStack() as stack:
             writers = {"train": stack.enter_context(self._writer(folder, "train"))}
             for row, sample in self.shipped():
@@ -232,8 +230,7 @@ class Publication(ABC, Generic[R, F]):
                 writers[split].write(columns := self.shipped_row(row, sample))
                 facts.count(columns, split)
                 facts.add(row, sample)
-                n_by_split[split] += 1
-        card = self.card(facts, report, n_by_split, folder)
+        card = self.card(facts, report, folder)
         (folder / _CARD).write_text(render_card(self.kind, card), encoding="utf-8")
         names = ("n_rows", "n_images", "n_bytes")
         counts = {name: sum(getattr(writer, name) for writer in writers.values()) for name in names}

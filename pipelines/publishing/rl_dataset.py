@@ -41,7 +41,7 @@ def rl_folder(workspace: Workspace) -> StorePath:
 
 
 @dataclass
-class RlDataset(Publication[RLRow, RlFacts]):
+class RlDataset(Publication[RLRow]):
     """The RL rows of those ``partitions`` that have candidates, and of the samples that people wrote. ``quotas``: rows
     by source, or ``annotated``; a source without one gives all that it has. ``n_rows``: rows in all, taken from what
     the quotas leave; None: all of it."""

@@ -14,7 +14,7 @@ from darkroom.pipelines.generation.funnel import funnel_of
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.publishing.cards import in_words
-from darkroom.pipelines.publishing.cards.row_facts import SftFacts, intake_choices, release_facts
+from darkroom.pipelines.publishing.cards.row_facts import RowFacts, intake_choices, release_facts
 from darkroom.pipelines.publishing.dataset_writer import FILES_CODE, ROWS_CODE, Publication
 from darkroom.pipelines.publishing.judge_stats import (
     acceptance,
@@ -58,7 +58,7 @@ class SampleJoin:
 
 
 @dataclass
-class SftDataset(Publication[Trajectory, SftFacts]):
+class SftDataset(Publication[Trajectory]):
     """The family's trajectories of those ``partitions`` that are materialised, in their order.
 
     A trajectory that an earlier partition holds as well (two sources with the same sample) is a ``duplicate`` reject;
@@ -152,10 +152,10 @@ class SftDataset(Publication[Trajectory, SftFacts]):
     def shipped_row(self, row: Trajectory, sample: Sample) -> dict[str, Any]:
         return trajectory_row(sample, row, self.workspace.images)
 
-    def facts(self) -> SftFacts:
-        return SftFacts(choices=self._intake_choices)
+    def facts(self) -> RowFacts:
+        return RowFacts(choices=self._intake_choices)
 
-    def card_facts(self, facts: SftFacts, folder: Path) -> dict[str, Any]:
+    def card_facts(self, facts: RowFacts, folder: Path) -> dict[str, Any]:
         """Facts of the family's stages, with a replay of what was written."""
         tables, recipe, family = self.workspace.tables, self.recipe, self.recipe.family
         return {

@@ -20,13 +20,14 @@ from darkroom.pipelines.inspection.audit.row_records import KnownTruth, NotKnown
 from darkroom.pipelines.publishing import dataset_reader as reader
 from darkroom.pipelines.publishing.cards import card_code
 from darkroom.pipelines.publishing.features import check_columns
-from darkroom.pipelines.publishing.layouts.record_writer import REJECTS, exported_rows
+from darkroom.pipelines.publishing.layouts.record_writer import exported_rows
 from darkroom.pipelines.publishing.manifest import MANIFEST, Manifest
 from darkroom.pipelines.publishing.replay import Execute, NotComparable, SetupFailed, in_sandbox, replay_row
 from darkroom.pipelines.sources import BadRow, SourceRow
 from darkroom.pipelines.storage.stage_runs import Progress
 from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.sandbox.errors import UserError
 
 Part = Literal["replay", "checks", "counts", "encoding"]
 PARTS: tuple[Part, ...] = get_args(Part)
@@ -114,14 +115,14 @@ def _audit_splits(
                 if result.is_whole and "counts" in row_audit.parts:
                     with _malformed(row, split, result):
                         result.add(totals.row(row, split.name))
-                if shipped is not None and "checks" in row_audit.parts:
+                if shipped and "checks" in row_audit.parts:
                     shipped.row(split.name, str(row.get(reader.KEYS[split.kind])), row, result)
                 report.take(result)
                 if progress is not None:
                     progress(report.n_rows, n_all)
-        of_files = (
-            shipped.findings(is_whole=limit is None) if shipped and "checks" in row_audit.parts else AuditReport()
-        )
+        of_files = AuditReport()
+        if shipped and "checks" in row_audit.parts:
+            of_files = shipped.findings(is_whole=limit is None)
         if limit is None and "counts" in row_audit.parts:
             counted = AuditReport(checked=Counter({"card and counts": 1}))
             counted.add(totals.findings())
@@ -129,6 +130,9 @@ def _audit_splits(
                 counted.date("shipped" if any(finding.since for finding in of_files.findings) else "made")
             report.take(counted)
         report.take(of_files)
+
+
+_CHANGED = "its columns are not those that were shipped"
 
 
 class _FolderAudit:
@@ -153,34 +157,31 @@ class _FolderAudit:
         card = self.manifest.card if self.manifest else {}
         return card if card.get("code") == card_code() else {}
 
-    def row(self, split: str, row_id: str, row: Any, report: AuditReport, *, where: str = "") -> None:
-        """Date the findings of a row, and add one if the row was changed; ``where``: its place in an export."""
-        if self.manifest is None or not self.manifest.has_rows:
+    def row(self, split: str, row_id: str, row: Row, report: AuditReport) -> None:
+        """Date the findings of a row, and add one if the row was changed."""
+        if self.manifest is None:
             return
         happened = self.manifest.take(split, row_id, row)
         report.checked["manifest"] += 1
         if happened:
-            reason = "its columns are not those that were shipped"
-            report.find(f"{happened} row", self._folder.name, where or row_id, reason)
+            report.find(f"{happened} row", self._folder.name, row_id, _CHANGED)
         report.date("shipped" if happened else "made")
 
-    def exported(self, folder: Path, report: AuditReport) -> AuditReport:
-        """Compare the rows of an export, and date the findings of ``report``, whose rows are places in its files."""
-        rows, changed = AuditReport(), set(dict(self.manifest.changed_files(folder))) if self.manifest else set()
-        for file in (each for pattern in ("*.jsonl", "*.parquet") for each in sorted(folder.glob(pattern))):
-            for number, row_id, row in exported_rows(file) if file.name != REJECTS else ():
-                result, where = AuditReport(), f"{file.name}:{number}"
-                self.row(file.name, row_id or where, row, result, where=where)
-                images = row.get("images") if isinstance(row, dict) else ()
-                is_changed = result.n_findings or any(
-                    image in changed for image in images or () if isinstance(image, str)
-                )
-                rows.take(result)
-                changed.update([where] if is_changed else [])
-        if self.manifest is not None and self.manifest.has_rows:
-            dated = (replace(each, since="shipped" if each.row in changed else "made") for each in report.findings)
-            report.findings = list(dated)
-        return rows
+    def exported(self, folder: Path, report: AuditReport) -> None:
+        """Compare the rows of an export, and date the findings of ``report``, which name files and lines."""
+        if (manifest := self.manifest) is None or not manifest.has_rows:
+            return
+        files, places, rows = dict(manifest.changed_files(folder)), set[str](), AuditReport()
+        for file, number, row_id, row in exported_rows(folder):
+            place, images = f"{file}:{number}", row.get("images") if isinstance(row, dict) else ()
+            rows.checked["manifest"] += 1
+            if happened := manifest.take(file, row_id, row):
+                rows.find(f"{happened} row", self._folder.name, place, _CHANGED)
+            if happened or any(image in files for image in images or () if isinstance(image, str)):
+                places.add(place)
+        rows.date("shipped")
+        report.findings = [replace(each, since="shipped" if each.row in places else "made") for each in report.findings]
+        report.take(rows)
 
     def findings(self, *, is_whole: bool = True) -> AuditReport:
         """Compare the manifest itself, and where the folder ``is_whole`` its files, and the rows that were not read."""
@@ -190,13 +191,9 @@ class _FolderAudit:
         elif self.manifest is None:
             report.notes.append(f"{name}: no {MANIFEST}, so that a change since shipping is found by its contents only")
         elif not self.manifest.has_rows:
-            report.notes.append(
-                f"{name}: {MANIFEST} of an earlier version has no rows: changes are found by their files"
-            )
+            report.notes.append(f"{name}: an earlier version's {MANIFEST} has no rows: changes are found by file")
         elif not self.card and "layout" not in self._marker:
-            report.notes.append(
-                f"{name}: the card is another version's: its figures are counted, its text is not compared"
-            )
+            report.notes.append(f"{name}: another version's card: its figures are counted, its text is not compared")
         if self.manifest is not None:
             report.notes.append(f"{name}: manifest {self.manifest.digest}")
         if self.manifest is not None and is_whole:
@@ -297,6 +294,8 @@ def _audit_conversations(
 ) -> AuditReport:
     report, n_all, folder = AuditReport(), conversations.n_rows if limit is None else limit, conversations.folder
     report.notes += filter(None, [conversations.note])
+    if conversations.note and "checks" not in parts:
+        raise UserError(conversations.note)
     perform = partial(_audit_conversation, conversations=conversations, parts=parts, execute=execute)
     for result in reader.map_in_threads(islice(conversations.rows, limit), perform):
         report.take(result)
@@ -304,8 +303,7 @@ def _audit_conversations(
             progress(report.n_rows, max(report.n_rows, n_all))
     if folder is not None and "checks" in parts:
         shipped = _FolderAudit(folder, digest)
-        rows = shipped.exported(folder, report)
-        report.take(rows)
+        shipped.exported(folder, report)
         report.take(shipped.findings())
     return report
 

@@ -2,15 +2,15 @@
 each of which only digests stay in memory."""
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, Self
 
 from darkroom.pipelines.inspection.audit.row_records import Row
 from darkroom.pipelines.publishing.cards import plain, render_card
-from darkroom.pipelines.publishing.cards.row_facts import PromptFacts, SftFacts
+from darkroom.pipelines.publishing.cards.row_facts import RowFacts
 from darkroom.pipelines.publishing.dataset_reader import KEYS, Kind, read_marker
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.atomic_write import MARKER
@@ -19,10 +19,12 @@ from darkroom.pipelines.storage.store_paths import StorePath
 MAX_FINDINGS = 10_000
 """Kept with their rows; further ones are counted only, so that an audit of a bad release fits into memory."""
 _MAX_DETAIL = 300
-_ROW = re.compile(r"^\| (source|category|licence|split|origin|difficulty|grader) (.+?) \| (\d+) \|$", re.MULTILINE)
-_ROUNDS = re.compile(r"^\| with (\d+) rounds? of code \| (\d+) \|$", re.MULTILINE)
-_SFT_SIZE = re.compile(r"^(\d+) trajectories with (\d+) images", re.MULTILINE)
-_RL_SIZE = re.compile(r"^(\d+) questions with", re.MULTILINE)
+_KINDS = ("source", "category", "licence", "split", "origin", "difficulty", "grader")
+_FIGURE = re.compile(
+    rf"^(?:\| (?:{'|'.join(_KINDS)}|with) [^\n]* \| [1-9]\d* \|$|\d+ trajectories with \d+ images|\d+ questions with)",
+    re.MULTILINE,
+)
+"""What a card says of numbers of rows."""
 _STEP = re.compile(
     r"^\| (samples|drafts|runs|verdicts|trajectories|dataset) \| (\d+) \| ([^|\n]*)\|(?: (\d*) ?\|)?$", re.MULTILINE
 )
@@ -130,17 +132,13 @@ class DatasetTotals:
 
     def __init__(self, folder: StorePath, kind: Kind, card: Mapping[str, Any] = MappingProxyType({})) -> None:
         self._folder, self._kind, self._card = folder, kind, card
-        self._facts = SftFacts() if kind == "trajectories" else PromptFacts()
-        self._n_by_split = Counter[str]()
+        self._facts = RowFacts()
         self._first: dict[bytes, str] = {}
         self._splits: dict[bytes, str] = {}
-        self._n_images = 0
 
     def row(self, row: Row, split: str) -> Iterator[AuditFinding]:
         """Count a row of ``split``; findings are contradictions to the rows before."""
         self._facts.count(row, split)
-        self._n_by_split[split] += 1
-        self._n_images += len(row["images"])
         row_id = row[KEYS[self._kind]]
         before = self._first.setdefault(self._content(row), row_id)
         if before is not row_id:
@@ -159,16 +157,15 @@ class DatasetTotals:
         except ValueError as error:
             stated = {}
             yield self._finding(f"{MARKER}: {error}")
-        for name, n in (("n_rows", self._facts.n_rows), ("n_images", self._n_images)):
-            if stated.get(name, n) != n:
+        for name in ("n_rows", "n_images"):
+            if stated.get(name, n := getattr(self._facts, name)) != n:
                 yield self._finding(f"{MARKER}: {name} is {stated[name]}, counted {n}")
-        looks = self._facts.first_looks if isinstance(self._facts, SftFacts) else None
-        if looks and looks.is_beyond_chance:
+        if (looks := self._facts.first_looks).is_beyond_chance:
             reason = f"{looks.n_hits} of {looks.n} first looks at targets that must be searched for show them"
             yield self._finding(f"{reason}; by chance {looks.by_chance:.1f}", kind="known place")
         if card.is_file():
             text = card.read_bytes().decode("utf-8", "replace")
-            compared = self._anew(text) if self._card else (*self._sizes(text), *self._tables(text))
+            compared = self._anew(text) if self._card else self._figures(text)
             for reason in (*compared, *_funnel(text)):
                 yield self._finding(f"README.md: {reason}")
         elif self._card:
@@ -176,20 +173,14 @@ class DatasetTotals:
 
     def _anew(self, text: str) -> Iterator[str]:
         """Lines in which the card differs from what its facts and the rows give."""
-        names = dict.fromkeys([*self._card.get("n_by_split", ()), *self._n_by_split])
         try:
             facts = self._card["facts"] | plain(self._facts.counted())
-            counted = {"facts": facts, "n_by_split": {name: self._n_by_split[name] for name in names}}
-            expected = render_card(self._kind, {**self._card, **counted})
+            expected = render_card(self._kind, {**self._card, "facts": facts})
         except Exception as error:  # noqa: BLE001  # facts are anybody's
             yield f"its facts in MANIFEST cannot be rendered: {type(error).__name__}: {error}"
             return
-        stated, rendered = Counter(text.split("\n")), Counter(expected.split("\n"))
-        for line in (stated - rendered).elements():
-            yield f"says {line!r}, which facts and rows do not give"
-        for line in (rendered - stated).elements():
-            yield f"does not say {line!r}, which facts and rows give"
-        if text != expected and stated == rendered:
+        yield from _differences(text.split("\n"), expected.split("\n"))
+        if text != expected and sorted(text) == sorted(expected):
             yield "its lines are in another order"
 
     def _content(self, row: Row) -> bytes:
@@ -198,35 +189,24 @@ class DatasetTotals:
             content += [row["final_thought"], [[turn["thought"], turn["code"]] for turn in row["rounds"]]]
         return bytes.fromhex(digest(content))
 
-    def _sizes(self, text: str) -> Iterator[str]:
-        n_rows = self._facts.n_rows
-        if (size := _SFT_SIZE.search(text)) and (int(size[1]), int(size[2])) != (n_rows, self._n_images):
-            yield f"says {size[0]}; counted {n_rows} trajectories with {self._n_images} images"
-        if (size := _RL_SIZE.search(text)) and int(size[1]) != n_rows:
-            yield f"says {size[1]} questions; counted {n_rows}"
-
-    def _tables(self, text: str) -> Iterator[str]:
-        """Every figure of the card that counts rows by what they are, in both directions."""
-        stated: defaultdict[str, dict[str, int]] = defaultdict(dict)
-        for kind, value, n in _ROW.findall(text):
-            stated[kind][value] = int(n)
-        stated["rounds"] = {n_rounds: int(n) for n_rounds, n in _ROUNDS.findall(text)}
-        facts = self._facts
-        counts = {"split": self._n_by_split, "source": facts.sources, "licence": facts.licenses}
-        counts |= {"category": facts.categories}
-        counts |= (
-            facts.columns
-            if isinstance(facts, PromptFacts)
-            else {"rounds": Counter({str(n): rows for n, rows in facts.rounds.items()})}
-        )
-        for kind, values in stated.items():
-            counted = counts.get(kind, Counter())
-            for value in sorted(values.keys() | counted.keys()) if values else ():
-                if values.get(value, 0) != counted[value]:
-                    yield f"{kind} {value}: {values.get(value, 0)}; counted {counted[value]}"
+    def _figures(self, text: str) -> Iterator[str]:
+        """Figures of a card of another version that the rows do not give, and those that it lacks of what it counts."""
+        facts, stated = self._facts, _FIGURE.findall(text)
+        given = [f"| {kind} {value} | {n} |" for kind in _KINDS for value, n in facts.columns[kind].items() if n]
+        rounds = facts.columns["rounds"].items()
+        given += [f"| with {n} round{'' if n == '1' else 's'} of code | {n_rows} |" for n, n_rows in rounds]
+        given += [f"{facts.n_rows} trajectories with {facts.n_images} images", f"{facts.n_rows} questions with"]
+        counted = {line.split()[1] for line in stated}
+        return _differences(stated, [line for line in given if line.split()[1] in counted])
 
     def _finding(self, reason: str, *, kind: str = "card") -> AuditFinding:
         return AuditFinding(kind, self._folder.name, "", shortened(reason))
+
+
+def _differences(stated: Sequence[str], given: Sequence[str]) -> Iterator[str]:
+    says, lacks = Counter(stated) - Counter(given), Counter(given) - Counter(stated)
+    yield from (f"says {line!r}, which rows and facts do not give" for line in says.elements())
+    yield from (f"does not say {line!r}, which rows and facts give" for line in lacks.elements())
 
 
 def _funnel(text: str) -> Iterator[str]:

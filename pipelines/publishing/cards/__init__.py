@@ -3,8 +3,10 @@
 The manifest has the facts, as JSON: whoever has the files counts those of the rows again and renders the card anew."""
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
+from functools import partial
 from typing import Any
 
 from darkroom.pipelines.publishing.dataset_reader import Kind
@@ -58,6 +60,13 @@ def interval(estimate: Mapping[str, float | None]) -> str:
     return f"{value} ({low} to {high})"
 
 
+_WORDS: Mapping[str, Callable[..., str]] = {
+    **{function.__name__: function for function in (asked, labelled_by, interval, measured_on)},
+    "bars": lambda counts: text_bars({f"{n:>3} ": n_rows for n, n_rows in counts.items()}),
+    "in_lines": partial(json.dumps, indent=2, ensure_ascii=False),
+}
+
+
 def card_code() -> str:
     """Digest of the code that renders cards: by another version, the same facts may read otherwise."""
     return code_digest(__name__, *(f"darkroom.pipelines.publishing.{name}" for name in ("features", "rendering")))
@@ -65,9 +74,7 @@ def card_code() -> str:
 
 def render_card(kind: Kind, card: Mapping[str, Any]) -> str:
     """The card's text, of facts that are JSON."""
-    words = {"asked": asked, "labelled_by": labelled_by, "interval": interval, "measured_on": measured_on}
-    bars = lambda counts: text_bars({f"{n:>3} ": n_rows for n, n_rows in counts.items()})  # noqa: E731
-    return render(_TEMPLATES[kind], front_matter=front_matter(kind, **card), bars=bars, **words, **card) + "\n"
+    return render(_TEMPLATES[kind], front_matter=front_matter(kind, **card), **_WORDS, **card) + "\n"
 
 
 def front_matter(
@@ -83,11 +90,11 @@ def front_matter(
 
     data = DatasetCardData(
         pretty_name=title,
-        language=sorted({languages[source] for source in facts["sources"] if source in languages}) or None,
+        language=sorted({languages[source] for source in facts["columns"]["source"] if source in languages}) or None,
         task_categories=["visual-question-answering"],
         size_categories=[next((name for bound, name in _SIZES if facts["n_rows"] < bound), "10M<n<100M")],
         tags=["darkroom", "thinking-with-images", *tags],
-        **_license(licence_parts(facts["licenses"])),
+        **_license(licence_parts(facts["columns"]["licence"])),
     )
     DatasetInfosDict({"default": DatasetInfo(features=features_of(kind))}).to_dataset_card_data(data)
     return data.to_yaml().strip()

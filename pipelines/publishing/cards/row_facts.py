@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from array import array
 from collections import Counter, defaultdict
@@ -18,6 +17,7 @@ from darkroom.pipelines.records.annotation import Annotators, asked, measured_on
 from darkroom.pipelines.records.digest import key64
 from darkroom.pipelines.rl import labels
 from darkroom.pipelines.rl.facts import shards_with
+from darkroom.pipelines.selection.sampling import SPLITS
 from darkroom.pipelines.sources.answers import EQUALLY_FREQUENT, MOST_FREQUENT
 from darkroom.pipelines.sources.catalog import source_of
 from darkroom.pipelines.sources.ingest import in_words
@@ -28,27 +28,48 @@ from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.pipelines.verification.checks.crop import FirstLooks, first_looks, place_could_be_known
 
 _NOT_MEASURED = "not measured"
+_NO_ROWS = dict.fromkeys(SPLITS, 0)
 
 
 @dataclass
-class SampleFacts:
-    """Counts over shipped rows, by their columns: what can be counted again wherever the files are."""
+class RowFacts:
+    """Counts over shipped rows of either kind, by the columns in their files; sums are the same in any order."""
 
-    n_rows: int = 0
-    sources: Counter[str] = field(default_factory=Counter)
-    licenses: Counter[str] = field(default_factory=Counter)
-    categories: Counter[str] = field(default_factory=Counter)
     choices: Sequence[str] = ()
     """From ``intake_choices``."""
     derived: Counter[str] = field(default_factory=Counter)
     """Rows by what intake changed about their images and videos."""
+    n_rows: int = 0
+    n_images: int = 0
+    n_with_accepted: int = 0
+    columns: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter, split=Counter(_NO_ROWS)))
+    """Rows by the values of what the card counts."""
+    videos: set[str] = field(default_factory=set)
+    examples: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The first trajectory of each split."""
+    priors: array[float] = field(default_factory=lambda: array("d"))
+    _looks: list[float] = field(default_factory=list)
+    _scores: dict[str, tuple[Fraction, int]] = field(default_factory=lambda: defaultdict(lambda: (Fraction(), 0)))
+    """Sum and number, by check."""
 
     def count(self, row: Mapping[str, Any], split: str) -> None:
-        """The next row that ships, as the files of ``split`` have it."""
+        """The next row that ships in a file of ``split``."""
         self.n_rows += 1
-        self.sources[row["source"]] += 1
-        self.licenses[row["license"] or "not stated"] += 1
-        self.categories[row["category"] or "none"] += 1
+        self.n_images += len(row["images"])
+        self.n_with_accepted += bool(row.get("accepted"))
+        self.videos.update(video["sha256"] for video in row.get("video_refs") or ())
+        if "grader" not in row and split not in self.examples:
+            self.examples[split] = _without_images(row)
+        if (prior := row.get("necessity_prior")) is not None:
+            self.priors.append(prior)
+        for name, value in _values(row).items():
+            self.columns[name][value] += 1
+        self.columns["split"][split] += 1
+        for check in row.get("checks") or ():
+            if (score := check["score"]) is not None:
+                total, n = self._scores[check["name"]]
+                self._scores[check["name"]] = total + Fraction(score), n + 1
+                self._looks += [score] if check["name"] == place_could_be_known.name else []
 
     def add(self, row: Any, sample: Sample) -> None:
         """Count what its columns do not say."""
@@ -56,7 +77,18 @@ class SampleFacts:
 
     def counted(self) -> dict[str, Any]:
         """What ``count`` counted, for the card."""
-        return {name: getattr(self, name) for name in ("n_rows", "sources", "licenses", "categories")}
+        names = ("n_rows", "n_images", "n_with_accepted", "columns", "first_looks")
+        n_priors, n_above = len(self.priors), sum(prior > 0 for prior in self.priors)
+        return {name: getattr(self, name) for name in names} | {
+            "n_videos": len(self.videos),
+            "mean_scores": {name: float(total / n) for name, (total, n) in sorted(self._scores.items())},
+            "priors": {"n": n_priors, "n_above": n_above, "mean": math.fsum(self.priors) / max(n_priors, 1)},
+            "example": self.examples[min(self.examples)] if self.examples else None,
+        }
+
+    @property
+    def first_looks(self) -> FirstLooks:
+        return first_looks(sorted(self._looks))
 
     @property
     def intake(self) -> list[str]:
@@ -64,89 +96,29 @@ class SampleFacts:
         return [*self.choices, *(f"{n} rows with {step}" for step, n in sorted(self.derived.items()))]
 
 
-@dataclass
-class SftFacts(SampleFacts):
-    """Counts over trajectories; sums are exact, in whichever order the rows come."""
+def _values(row: Mapping[str, Any]) -> dict[str, str]:
+    values = {"source": row["source"], "licence": row["license"] or "not stated", "category": row["category"] or "none"}
+    if "grader" not in row:
+        writer = writer_in_words(row["provenance"]["policy"], row["provenance"]["model"])
+        return values | {"writer": writer, "rounds": str(len(row["rounds"]))}
+    measured = {"necessity_model": row["necessity_model"]} if row.get("necessity_prior") is not None else {}
+    return (
+        values | {"grader": row["grader"]["kind"]} | {name: row[name] for name in ("origin", "difficulty")} | measured
+    )
 
-    n_images: int = 0
-    videos: set[str] = field(default_factory=set)
-    writers: Counter[str] = field(default_factory=Counter)
-    rounds: Counter[int] = field(default_factory=Counter)
-    first: dict[str, str] = field(default_factory=dict)
-    """The first row of each split; one is shown as the example."""
-    _looks: list[float] = field(default_factory=list)
-    _scores: dict[str, tuple[Fraction, int]] = field(default_factory=lambda: defaultdict(lambda: (Fraction(), 0)))
-    """Sum and number, by check."""
 
-    def count(self, row: Mapping[str, Any], split: str) -> None:
-        super().count(row, split)
-        self.n_images += len(row["images"])
-        self.videos.update(video["sha256"] for video in row.get("video_refs") or ())
-        self.writers[writer_in_words(row["provenance"]["policy"], row["provenance"]["model"])] += 1
-        self.rounds[len(row["rounds"])] += 1
-        scores = [(check["name"], check["score"]) for check in row["checks"] if check["score"] is not None]
-        for name, score in scores:
-            total, n = self._scores[name]
-            self._scores[name] = total + Fraction(score), n + 1
-        self._looks += [score for name, score in scores if name == place_could_be_known.name]
-        if split not in self.first:
-            self.first[split] = example_of(row)
-
-    def counted(self) -> dict[str, Any]:
-        return super().counted() | {
-            "n_images": self.n_images,
-            "n_videos": len(self.videos),
-            "writers": self.writers,
-            "rounds": sorted(self.rounds.items()),
-            "mean_scores": {name: float(total / n) for name, (total, n) in sorted(self._scores.items())},
-            "first_looks": self.first_looks,
-            "example": self.first[min(self.first)] if self.first else "",
-        }
-
-    @property
-    def first_looks(self) -> FirstLooks:
-        return first_looks(sorted(self._looks))
+def _without_images(row: Mapping[str, Any]) -> dict[str, Any]:
+    rounds = [{"thought": turn["thought"], "code": turn["code"]} for turn in row["rounds"][:1]]
+    return {
+        "question": row["question"],
+        "rounds": rounds,
+        "final_thought": row["final_thought"],
+        "answer": row["answer"],
+    }
 
 
 @dataclass
-class PromptFacts(SampleFacts):
-    """Counts over RL rows."""
-
-    n_with_accepted: int = 0
-    columns: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    necessity_models: set[str | None] = field(default_factory=set)
-    priors: array[float] = field(default_factory=lambda: array("d"))
-
-    def count(self, row: Mapping[str, Any], split: str) -> None:
-        super().count(row, split)
-        self.columns["origin"][row["origin"]] += 1
-        self.columns["difficulty"][row["difficulty"]] += 1
-        self.columns["grader"][row["grader"]["kind"]] += 1
-        self.n_with_accepted += bool(row.get("accepted"))
-        if (prior := row.get("necessity_prior")) is not None:
-            self.necessity_models.add(row["necessity_model"])
-            self.priors.append(prior)
-
-    def counted(self) -> dict[str, Any]:
-        columns = {"origin": self.columns["origin"], "source": self.sources, "category": self.categories}
-        columns |= {
-            "difficulty": self.columns["difficulty"],
-            "grader": self.columns["grader"],
-            "licence": self.licenses,
-        }
-        n_priors = len(self.priors)
-        return super().counted() | {
-            "n_with_accepted": self.n_with_accepted,
-            "counts": columns,
-            "necessity_models": self.necessity_models,
-            "n_priors": n_priors,
-            "n_above": sum(prior > 0 for prior in self.priors),
-            "mean_prior": math.fsum(self.priors) / n_priors if n_priors else 0.0,
-        }
-
-
-@dataclass
-class RlFacts(PromptFacts):
+class RlFacts(RowFacts):
     """With who made and measured the rows; ``from_drafts``: ids of the ``annotators``' samples that began as a policy's
     draft."""
 
@@ -188,13 +160,6 @@ class RlFacts(PromptFacts):
             for label in self.workspace.tables.stream(shard.key(labels.ASSET), CheckedLabel):
                 checked.add(key64(label.sample_id), "a person" if label.verified_by else asked(label.votes.judge))
         return checked
-
-
-def example_of(row: Mapping[str, Any]) -> str:
-    rounds = [{"thought": turn["thought"], "code": turn["code"]} for turn in row["rounds"][:1]]
-    example = {"question": row["question"], "rounds": rounds}
-    example |= {"final_thought": row["final_thought"], "answer": row["answer"]}
-    return json.dumps(example, indent=2, ensure_ascii=False)
 
 
 def intake_choices(tables: Tables, partitions: Iterable[str]) -> list[str]:

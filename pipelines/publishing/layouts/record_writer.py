@@ -26,7 +26,6 @@ from darkroom.pipelines.publishing.layouts.export_source import LayoutError
 from darkroom.pipelines.publishing.layouts.turns import IMAGE, PLACEHOLDERS, Unfit, Unrenderable
 from darkroom.pipelines.publishing.manifest import RowDigest, row_digest
 from darkroom.pipelines.sources.jsonl import parsed_lines
-from darkroom.pipelines.storage.store_paths import StorePath
 
 REJECTS = "rejects.jsonl"
 ROWS_PER_GROUP = 64
@@ -124,29 +123,27 @@ def verify(layout: Layout, record: Mapping[str, Any]) -> None:
 def verify_written(folder: Path, layout: Layout, files: Mapping[str, int]) -> dict[str, list[RowDigest]]:
     """Read files back, for the digests of their rows. Raises ``LayoutError`` unless every row is there with as many
     images as it shows."""
-    digests: dict[str, list[RowDigest]] = {}
+    digests = defaultdict[str, list[RowDigest]](list)
+    for name, number, row_id, record in exported_rows(folder):
+        try:
+            verify(layout, record)
+        except Unrenderable as error:
+            raise LayoutError(f"{name}, row {number}, reads back otherwise than it was written: {error}") from error
+        digests[name].append((row_id, row_digest(record)))
     for name, n_rows in files.items():
-        rows = digests[name] = []
-        for number, row_id, record in exported_rows(folder / name):
-            try:
-                verify(layout, record)
-            except Unrenderable as error:
-                raise LayoutError(f"{name}, row {number}, reads back otherwise than it was written: {error}") from error
-            rows.append((row_id, row_digest(record)))
-        if len(rows) != n_rows:
-            raise LayoutError(f"{name} holds {len(rows)} rows of the {n_rows} that were written; is the disk full?")
+        if (n_read := len(digests[name])) != n_rows:
+            raise LayoutError(f"{name} holds {n_read} rows of the {n_rows} that were written; is the disk full?")
     return digests
 
 
-def exported_rows(file: StorePath) -> Iterator[tuple[int, str, Any]]:
-    """The rows of an export's file: number or line, id (empty without one), and value."""
-    lines = ((number, value) for number, value, _ in parsed_lines(Path(str(file))))
-    for number, row in enumerate(read_files([file]), start=1) if file.suffix == ".parquet" else lines:
-        parts = (
-            [part for part in (row, row.get("extra_info")) if isinstance(part, dict)] if isinstance(row, dict) else []
-        )
-        names = [part[name] for part in parts for name in KEYS.values() if isinstance(part.get(name), str)]
-        yield number, names[0] if names else "", row
+def exported_rows(folder: Path) -> Iterator[tuple[str, int, str, Any]]:
+    """The rows of an export: file, number or line, id (the place where a row has none), and value."""
+    for file in sorted(path for path in folder.iterdir() if path.suffix in (".jsonl", ".parquet")):
+        lines = ((number, row) for number, row, _ in parsed_lines(file)) if file.suffix == ".jsonl" else ()
+        for number, row in lines or enumerate(read_files([file]), start=1) if file.name != REJECTS else ():
+            parts = (row, row.get("extra_info")) if isinstance(row, dict) else ()
+            names = [part.get(name) for part in parts if isinstance(part, dict) for name in KEYS.values()]
+            yield file.name, number, str(next(filter(None, names), f"{file.name}:{number}")), row
 
 
 def placeholders(messages: Sequence[Mapping[str, Any]]) -> int:

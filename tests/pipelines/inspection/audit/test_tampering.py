@@ -15,7 +15,7 @@ import pytest
 
 from darkroom.pipelines.inspection.audit import AuditReport, audit, find_conversations
 from darkroom.pipelines.publishing.dataset_reader import KEYS, MARKER, dataset_files, kind_of, read_files, split_of
-from darkroom.pipelines.publishing.layouts.record_writer import REJECTS, exported_rows
+from darkroom.pipelines.publishing.layouts.record_writer import exported_rows
 from darkroom.pipelines.publishing.manifest import MANIFEST, row_digest, write_manifest
 from darkroom.pipelines.publishing.replay import NotComparable
 from darkroom.pipelines.records.digest import digest_bytes
@@ -169,10 +169,8 @@ def rewrite(folder: Path) -> None:
     marker, card = json.loads((folder / MARKER).read_text()), json.loads((folder / MANIFEST).read_text()).get("card")
     rows: dict[str, list[tuple[str, str]]] = {}
     if "layout" in marker:
-        for file in (path for path in folder.iterdir() if path.suffix in (".jsonl", ".parquet")):
-            if file.name != REJECTS:
-                numbered = exported_rows(file)
-                rows[file.name] = [(name or f"{file.name}:{n}", row_digest(row)) for n, name, row in numbered]
+        for file, _, row_id, row in exported_rows(folder):
+            rows.setdefault(file, []).append((row_id, row_digest(row)))
     else:
         for file in dataset_files(folder):
             pairs = ((row[KEYS[kind_of(file)]], row_digest(row)) for row in read_files([file]))
