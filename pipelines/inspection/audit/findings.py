@@ -192,19 +192,19 @@ class DatasetTotals:
     def _figures(self, text: str) -> Iterator[str]:
         """Figures of a card of another version that the rows do not give, and those that it lacks of what it counts."""
         facts, stated = self._facts, _FIGURE.findall(text)
-        given = [f"| {kind} {value} | {n} |" for kind in _KINDS for value, n in facts.columns[kind].items() if n]
+        expected = [f"| {kind} {value} | {n} |" for kind in _KINDS for value, n in facts.columns[kind].items() if n]
         rounds = facts.columns["rounds"].items()
-        given += [f"| with {n} round{'' if n == '1' else 's'} of code | {n_rows} |" for n, n_rows in rounds]
-        given += [f"{facts.n_rows} trajectories with {facts.n_images} images", f"{facts.n_rows} questions with"]
+        expected += [f"| with {n} round{'' if n == '1' else 's'} of code | {n_rows} |" for n, n_rows in rounds]
+        expected += [f"{facts.n_rows} trajectories with {facts.n_images} images", f"{facts.n_rows} questions with"]
         counted = {line.split()[1] for line in stated}
-        return _differences(stated, [line for line in given if line.split()[1] in counted])
+        return _differences(stated, [line for line in expected if line.split()[1] in counted])
 
     def _finding(self, reason: str, *, kind: str = "card") -> AuditFinding:
         return AuditFinding(kind, self._folder.name, "", shortened(reason))
 
 
-def _differences(stated: Sequence[str], given: Sequence[str]) -> Iterator[str]:
-    says, lacks = Counter(stated) - Counter(given), Counter(given) - Counter(stated)
+def _differences(stated: Sequence[str], expected: Sequence[str]) -> Iterator[str]:
+    says, lacks = Counter(stated) - Counter(expected), Counter(expected) - Counter(stated)
     yield from (f"says {line!r}, which rows and facts do not give" for line in says.elements())
     yield from (f"does not say {line!r}, which rows and facts give" for line in lacks.elements())
 
