@@ -75,7 +75,8 @@ class Manifest:
     _files: Mapping[str, str]
     _left: Mapping[str, Counter[RowDigest]]
     """Rows by split that have not been read yet."""
-    _ids: Mapping[str, frozenset[str]]
+    ids: Mapping[str, frozenset[str]]
+    """Of rows by split; empty in an export of an earlier version."""
     _read: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     @classmethod
@@ -97,11 +98,6 @@ class Manifest:
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise ValueError(f"{MANIFEST} cannot be read: {error}") from error
 
-    @property
-    def has_rows(self) -> bool:
-        """False for an export of an earlier version."""
-        return bool(self._ids)
-
     def changed_files(self, folder: StorePath) -> Iterator[tuple[str, str]]:
         """Names of files that are not as they were shipped, with what happened to them."""
         now = _files(folder)
@@ -116,7 +112,7 @@ class Manifest:
         if left[pair] > 0:
             left[pair] -= 1
             return ""
-        return "changed" if row_id in self._ids.get(split, ()) and pair not in left else "added"
+        return "changed" if row_id in self.ids.get(split, ()) and pair not in left else "added"
 
     def missing(self) -> Iterator[str]:
         """Ids of rows that were shipped and that no row read so far has."""

@@ -54,9 +54,10 @@ def audit(
     says). Without the ``workspace`` that made the datasets, what needs the truth about a sample is counted as not
     measured. Raises ``DatasetError`` for files that are no shipped dataset, ``sandbox.SandboxUnavailable``,
     ``ValueError`` for ``encoding`` without ``encode``."""
+    options = _Options(limit, progress, digest)
     chosen = frozenset((PARTS if encode else PARTS[:-1]) if parts is None else parts)
     if isinstance(audited, Conversations):
-        return _audit_conversations(audited, chosen, execute, limit, progress, digest)
+        return _audit_conversations(audited, chosen, execute, options)
     if "encoding" in chosen and encode is None:
         raise ValueError("the part encoding needs `encode`")
     report = AuditReport()
@@ -68,7 +69,7 @@ def audit(
             hint = "For these: darkroom audit, darkroom export"
             raise reader.DatasetError(f"{names} holds prompts, no trajectories. {hint}")
         truth = KnownTruth(workspace) if workspace and of_rows != {"replay"} else None
-        _audit_splits(splits, _RowAudit(of_rows, execute, truth), report, limit, progress, digest)
+        _audit_splits(splits, _RowAudit(of_rows, execute, truth), report, options)
     if "encoding" in chosen and encode is not None:
         encoded = encode(audited, progress)
         report.take(replace(encoded, n_rows=0) if of_rows else encoded)
@@ -94,14 +95,16 @@ def _splits_of(folder: StorePath) -> Iterator[_Split]:
         yield _Split(folder, name, kind, files)
 
 
-def _audit_splits(
-    splits: Sequence[_Split],
-    row_audit: "_RowAudit",
-    report: AuditReport,
-    limit: int | None,
-    progress: Progress | None,
-    digest: str | None,
-) -> None:
+class _Options(NamedTuple):
+    """How many rows of a split are read, who hears of them, and the digest that the manifest has to have."""
+
+    limit: int | None
+    progress: Progress | None
+    digest: str | None
+
+
+def _audit_splits(splits: Sequence[_Split], row_audit: "_RowAudit", report: AuditReport, options: _Options) -> None:
+    limit, progress, digest = options
     n_all = sum(n if limit is None else min(n, limit) for n in (reader.n_rows_of(split.files) for split in splits))
     unread = ("images", "videos") if row_audit.parts == {"counts"} else ()
     for folder, group in groupby(splits, key=lambda split: split.folder):
@@ -132,9 +135,6 @@ def _audit_splits(
         report.take(of_files)
 
 
-_CHANGED = "its columns are not those that were shipped"
-
-
 class _FolderAudit:
     """Compare a folder with its manifest, and say of each finding whether it was there when the folder was shipped."""
 
@@ -146,16 +146,12 @@ class _FolderAudit:
             self.manifest = Manifest.of(folder)
         except ValueError as error:
             self._problem = str(error)
-        self._marker = reader.marker_facts(folder)
+        card, self._marker = self.manifest.card if self.manifest else {}, reader.marker_facts(folder)
+        self.card = card if card.get("code") == card_code() else {}
+        """The facts of the card; empty where this version would render it otherwise."""
         expected = digest or self._marker.get("manifest")
         if expected and not self._problem and (self.manifest is None or self.manifest.digest != expected):
             self._problem = f"{MANIFEST} has not the digest {expected}: it was replaced, or is another dataset's"
-
-    @property
-    def card(self) -> Mapping[str, Any]:
-        """The facts of the card; empty where an earlier version wrote it, or another one would render it otherwise."""
-        card = self.manifest.card if self.manifest else {}
-        return card if card.get("code") == card_code() else {}
 
     def row(self, split: str, row_id: str, row: Row, report: AuditReport) -> None:
         """Date the findings of a row, and add one if the row was changed."""
@@ -164,19 +160,19 @@ class _FolderAudit:
         happened = self.manifest.take(split, row_id, row)
         report.checked["manifest"] += 1
         if happened:
-            report.find(f"{happened} row", self._folder.name, row_id, _CHANGED)
+            report.find(f"{happened} row", self._folder.name, row_id, "its columns are not those that were shipped")
         report.date("shipped" if happened else "made")
 
     def exported(self, folder: Path, report: AuditReport) -> None:
         """Compare the rows of an export, and date the findings of ``report``, which name files and lines."""
-        if (manifest := self.manifest) is None or not manifest.has_rows:
+        if (manifest := self.manifest) is None or not manifest.ids:
             return
         files, places, rows = dict(manifest.changed_files(folder)), set[str](), AuditReport()
         for file, number, row_id, row in exported_rows(folder):
             place, images = f"{file}:{number}", row.get("images") if isinstance(row, dict) else ()
             rows.checked["manifest"] += 1
             if happened := manifest.take(file, row_id, row):
-                rows.find(f"{happened} row", self._folder.name, place, _CHANGED)
+                rows.find(f"{happened} row", self._folder.name, place, "it is not the one that was shipped")
             if happened or any(image in files for image in images or () if isinstance(image, str)):
                 places.add(place)
         rows.date("shipped")
@@ -190,7 +186,7 @@ class _FolderAudit:
             report.find("manifest", name, "", self._problem)
         elif self.manifest is None:
             report.notes.append(f"{name}: no {MANIFEST}, so that a change since shipping is found by its contents only")
-        elif not self.manifest.has_rows:
+        elif not self.manifest.ids:
             report.notes.append(f"{name}: an earlier version's {MANIFEST} has no rows: changes are found by file")
         elif not self.card and "layout" not in self._marker:
             report.notes.append(f"{name}: another version's card: its figures are counted, its text is not compared")
@@ -285,13 +281,9 @@ def _remeasure(row: Row, dataset: str, truth: KnownTruth | None, report: AuditRe
 
 
 def _audit_conversations(
-    conversations: Conversations,
-    parts: frozenset[Part],
-    execute: Execute,
-    limit: int | None,
-    progress: Progress | None,
-    digest: str | None,
+    conversations: Conversations, parts: frozenset[Part], execute: Execute, options: _Options
 ) -> AuditReport:
+    limit, progress, digest = options
     report, n_all, folder = AuditReport(), conversations.n_rows if limit is None else limit, conversations.folder
     report.notes += filter(None, [conversations.note])
     if conversations.note and "checks" not in parts:

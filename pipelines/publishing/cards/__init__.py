@@ -37,9 +37,8 @@ def in_words(check: CheckFunction) -> str:
 def plain(value: Any) -> Any:
     """A fact as JSON holds it; of a record its fields and properties."""
     if is_dataclass(value) or hasattr(value, "_fields"):
-        names = [*getattr(value, "__dataclass_fields__", ()), *getattr(value, "_fields", ())]
-        names += [name for name, _ in inspect.getmembers(type(value), lambda member: isinstance(member, property))]
-        return {name: plain(getattr(value, name)) for name in names}
+        parts = {name: getattr(value, name) for name in dir(value) if not name.startswith("_")}
+        return plain({name: part for name, part in parts.items() if not callable(part)})
     if isinstance(value, Mapping):
         return {str(name): plain(part) for name, part in value.items()}
     if isinstance(value, set | frozenset):
