@@ -104,7 +104,7 @@ class _Options(NamedTuple):
 
 
 def _audit_splits(splits: Sequence[_Split], row_audit: "_RowAudit", report: AuditReport, options: _Options) -> None:
-    limit, progress, digest = options
+    (limit, progress, digest), is_checked = options, "checks" in row_audit.parts
     n_all = sum(n if limit is None else min(n, limit) for n in (reader.n_rows_of(split.files) for split in splits))
     unread = ("images", "videos") if row_audit.parts == {"counts"} else ()
     for folder, group in groupby(splits, key=lambda split: split.folder):
@@ -118,14 +118,12 @@ def _audit_splits(splits: Sequence[_Split], row_audit: "_RowAudit", report: Audi
                 if result.is_whole and "counts" in row_audit.parts:
                     with _malformed(row, split, result):
                         result.add(totals.row(row, split.name))
-                if shipped and "checks" in row_audit.parts:
+                if shipped and is_checked:
                     shipped.row(split.name, str(row.get(reader.KEYS[split.kind])), row, result)
                 report.take(result)
                 if progress is not None:
                     progress(report.n_rows, n_all)
-        of_files = AuditReport()
-        if shipped and "checks" in row_audit.parts:
-            of_files = shipped.findings(is_whole=limit is None)
+        of_files = shipped.findings(is_whole=limit is None) if shipped and is_checked else AuditReport()
         if limit is None and "counts" in row_audit.parts:
             counted = AuditReport(checked=Counter({"card and counts": 1}))
             counted.add(totals.findings())

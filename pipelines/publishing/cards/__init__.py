@@ -60,7 +60,7 @@ def interval(estimate: Mapping[str, float | None]) -> str:
 
 
 _WORDS: Mapping[str, Callable[..., str]] = {
-    **{function.__name__: function for function in (asked, labelled_by, interval, measured_on)},
+    **{"asked": asked, "labelled_by": labelled_by, "interval": interval, "measured_on": measured_on},
     "bars": lambda counts: text_bars({f"{n:>3} ": n_rows for n, n_rows in counts.items()}),
     "in_lines": partial(json.dumps, indent=2, ensure_ascii=False),
 }

@@ -177,21 +177,9 @@ def intake_choices(tables: Tables, partitions: Iterable[str]) -> list[str]:
     return [*frames, *(f"{source}: {n} {line}" for (source, line), n in label_choices.items())]
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseFacts:
-    """A released family: every row is counted at every check, whichever it failed first."""
-
-    n_rows: int
-    n_read: int
-    unread: Mapping[str, int]
-    """Rows that could not be read, by reason."""
-    n_checked: int
-    failed: Mapping[str, int]
-    """Rows by check that says no; a check that all pass has 0."""
-
-
-def release_facts(tables: Tables, family: str, partitions: Sequence[str]) -> ReleaseFacts:
-    """The facts of a released family. Raises ``TableMissing``."""
+def release_facts(tables: Tables, family: str, partitions: Sequence[str]) -> dict[str, Any]:
+    """Rows of a released family: ``unread`` by reason, and ``failed`` by check, whichever a row failed first (0 for one
+    that all pass). Raises ``TableMissing``."""
     unread: Counter[str] = Counter()
     failed: Counter[str] = Counter()
     n_read = n_checked = 0
@@ -202,4 +190,5 @@ def release_facts(tables: Tables, family: str, partitions: Sequence[str]) -> Rel
         for (checks,) in tables.columns(TableKey((family, "verdicts"), partition), "checks"):
             n_checked += 1
             failed.update({check["name"]: int(not check["passed"]) for check in checks})
-    return ReleaseFacts(n_read + unread.total(), n_read, dict(sorted(unread.items())), n_checked, dict(failed))
+    rows = {"n_rows": n_read + unread.total(), "n_read": n_read, "n_checked": n_checked}
+    return rows | {"unread": dict(sorted(unread.items())), "failed": failed}

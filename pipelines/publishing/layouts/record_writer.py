@@ -138,9 +138,12 @@ def verify_written(folder: Path, layout: Layout, files: Mapping[str, int]) -> di
 
 def exported_rows(folder: Path) -> Iterator[tuple[str, int, str, Any]]:
     """The rows of an export: file, number or line, id (the place where a row has none), and value."""
-    for file in sorted(path for path in folder.iterdir() if path.suffix in (".jsonl", ".parquet")):
-        lines = ((number, row) for number, row, _ in parsed_lines(file)) if file.suffix == ".jsonl" else ()
-        for number, row in lines or enumerate(read_files([file]), start=1) if file.name != REJECTS else ():
+    files = {path for path in folder.iterdir() if path.suffix in (".jsonl", ".parquet")} - {folder / REJECTS}
+    for file in sorted(files):
+        numbered: Iterator[tuple[int, Any]] = enumerate(read_files([file]), start=1)
+        if file.suffix == ".jsonl":
+            numbered = ((number, row) for number, row, _ in parsed_lines(file))
+        for number, row in numbered:
             parts = (row, row.get("extra_info")) if isinstance(row, dict) else ()
             names = [part.get(name) for part in parts if isinstance(part, dict) for name in KEYS.values()]
             yield file.name, number, str(next(filter(None, names), f"{file.name}:{number}")), row
