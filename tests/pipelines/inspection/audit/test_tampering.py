@@ -21,7 +21,7 @@ from darkroom.pipelines.publishing.replay import NotComparable
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.sandbox.errors import UserError
 from tests.pipelines.inspection.audit import tamperings
-from tests.pipelines.inspection.audit.shipped_homes import Shipped, shipped_home
+from tests.pipelines.inspection.audit.shipped_homes import PROMPT_LAYOUTS, TRAJECTORY_LAYOUTS, Shipped, shipped_home
 from tests.pipelines.inspection.plain_rows import PlainPython
 
 
@@ -131,11 +131,27 @@ def test_there_are_as_many_kinds_as_were_promised() -> None:
     assert len(CHANGES) + len(OF_MANIFESTS) >= 82 + 40
 
 
-@pytest.mark.parametrize("name", ["sft", "rl", "ms_swift", "ms_swift_inline", "llama_factory"])
+EXPORTS = (*TRAJECTORY_LAYOUTS, *(f"rl/{name}" for name in PROMPT_LAYOUTS))
+
+
+@pytest.mark.parametrize("name", ["sft", "rl", *EXPORTS])
 def test_what_nobody_changed_has_no_finding(home: Shipped, python: PlainPython, name: str) -> None:
     report = found(home.folder(name), python.execute)
     assert report is not None
-    assert (report.findings, report.checked["manifest"]) == ([], report.n_rows)
+    assert (report.findings, report.checked["manifest"]) == ([], 9 if name.startswith("rl") else 5)
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_a_row_more_in_an_export_of_any_layout_is_named(home: Shipped, name: str, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(home.folder(name), tmp_path / "export"))
+    path = sorted(folder.glob("train*"))[0]
+    if path.suffix == ".parquet":
+        table = pq.read_table(path)
+        pq.write_table(pa.concat_tables([table, table.slice(0, 1)]), path)
+    else:
+        tamperings.lines_of(path, lambda rows: rows.append(rows[0]))
+    report = found(folder, not_executed, parts={"checks"})
+    assert since_shipped(report) == {"added row", "changed file"}
 
 
 @each_change
