@@ -23,13 +23,14 @@ TOKEN = "hf_of_the_tests"
 
 
 class HubServer(ThreadingHTTPServer):
-    """``repositories``: the files of each, by name; ``n_commits``: how many there were."""
+    """``repositories``: the files of each, by name; ``n_commits``: how many there were, with their ``messages``."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Requests)
         self.repositories: dict[str, dict[str, bytes]] = {}
         self.objects: dict[str, bytes] = {}
         self.n_commits = 0
+        self.messages: list[str] = []
 
     @property
     def url(self) -> str:
@@ -95,6 +96,8 @@ class _Requests(JsonHandler):
                 files[value["path"]] = self.server.objects[value["oid"]]
             elif operation["key"] == "deletedFile":
                 del files[value["path"]]
+            elif operation["key"] == "header":
+                self.server.messages.append(value["summary"])
         self.server.n_commits += 1
         commit = f"{self.server.url}/datasets/{repository}/commit/{self.server.n_commits:040}"
         self.reply({"commitUrl": commit, "commitOid": f"{self.server.n_commits:040}"})

@@ -149,7 +149,7 @@ def doctor(
 
     with open_campaign() as (workspace, campaign, journal), connect(workspace) as studio:
         examiner = Doctor(journal, studio)
-        with console.CONSOLE.status("comparing the journal with the server …"):
+        with console.PROGRESS.status("comparing the journal with the server …"):
             report = examiner.examine()
         differences, is_repaired = report.sentences, bool(repair and report.sentences)
         if is_repaired:

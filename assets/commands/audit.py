@@ -76,8 +76,8 @@ def audit(
       images, images of tool turns survive the chat template, no observation is trained, nothing is truncated. Verdicts
       are cached in DARKROOM_HOME/conformance.
 
-    DATASET may also be the folder of an export for LLaMA-Factory or ms-swift (`darkroom export`), or, with `--mapping`,
-    a released trajectory file.
+    DATASET may also be the folder of an export (`darkroom export`; executed are those for LLaMA-Factory and ms-swift),
+    or, with `--mapping`, a released trajectory file.
 
     Every finding says whether the dataset was made so or changed after it was shipped, by the file MANIFEST.
 

@@ -79,6 +79,7 @@ def export(
             unchanged, where = ", unchanged" if exported.reused else "", exported.folder.absolute()
             rejected = f"{sum(exported.reasons.values())} rejected"
             print_line(f"{exported.n_rows} rows, {exported.n_images} images, {rejected}: {where}{unchanged}")
+            print_line(f"manifest {exported.manifest}")
             for reason, n in sorted(exported.reasons.items()):
                 print_line(f"  {reason}: {n}")
             if n_with := exported.reasons.get("images_unsupported"):

@@ -12,7 +12,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from darkroom.assets.commands import added_sources, public_datasets
-from darkroom.pipelines.command_line.console import CONSOLE, AsJson, open_workspace, print_json, print_line
+from darkroom.pipelines.command_line.console import CONSOLE, PROGRESS, AsJson, open_workspace, print_json, print_line
 from darkroom.pipelines.records.samples import LICENCE_REMEDY, is_licensed
 from darkroom.pipelines.sources import Source, SourceError
 from darkroom.pipelines.sources.columns import BoxFrame, Columns
@@ -125,7 +125,7 @@ def check(
     with open_workspace() as workspace, TemporaryDirectory(prefix="darkroom-check-") as scratch:
         name, opened, columns = _opened(workspace, source, split, box_frame, is_shown=not as_json)
         store = ImageStore(scratch)
-        with CONSOLE.status(f"{name} …"):
+        with PROGRESS.status(f"{name} …"):
             checked = check_source(opened, columns, [*load_recipes().values()], store, n_rows=rows)
         page = (out or workspace.local / "views" / f"{name}.check.html").absolute()
         entries = (entry_of_sample(sample, store) for sample in checked.samples[:3])

@@ -80,12 +80,13 @@ def judging_metadata(judging: JudgeStats) -> Metadata:
     if judging.judges:
         metadata["judges"] = dg.MetadataValue.table([dg.TableRecord(_judge(judge)) for judge in judging.judges])
     for baseline in judging.necessity:
-        metadata[f"{baseline.check}_share_right"] = dg.MetadataValue.float(round(baseline.share, 4))
+        metadata[f"{baseline['check']}_share_right"] = dg.MetadataValue.float(round(baseline["share"], 4))
     head = ("asked", "by", "rows", "right", "right at least once", "rejected")
     rows = []
     for row in judging.necessity:
-        right = f"{row.n_right} of {row.n_trials} answers"
-        rows.append((row.condition, judging.answered_by, row.n_rows, right, row.n_ever, row.n_failed))
+        right = f"{row['n_right']} of {row['n_trials']} answers"
+        counts = (row["n_rows"], right, row["n_ever"], row["n_failed"])
+        rows.append((row["condition"], judging.answered_by, *counts))
     return metadata | ({"necessity": table(head, rows)} if rows else {})
 
 

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Column, Table
 from rich.text import Text
 
-from darkroom.pipelines.command_line.console import CONSOLE
+from darkroom.pipelines.command_line.console import PROGRESS
 from darkroom.pipelines.models.serving.cli import LINE_SECONDS
 from darkroom.pipelines.storage.store_paths import StorePath
 
@@ -73,9 +73,9 @@ def shown_by(show: Show) -> Iterator[None]:
 
 
 @contextmanager
-def progress_bar(title: str, console: Console = CONSOLE) -> Iterator[OnProgress]:
+def progress_bar(title: str, console: Console = PROGRESS) -> Iterator[OnProgress]:
     """A bar on the console; call what it yields with (rows done, rows in all). The bar disappears at the end. Where
-    there is no terminal it is a line on standard error now and then: what is printed may be read by a program."""
+    there is no terminal it is a line on standard error now and then."""
     if not console.is_terminal:
         yield _progress_lines(title)
         return

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from darkroom.pipelines.storage.workspace import Workspace
 
 CONSOLE = SafeConsole()
+PROGRESS = SafeConsole(stderr=True)  # what CONSOLE prints may be read by a program
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead, for a program.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what it would change, and change nothing.")]
 

@@ -17,18 +17,16 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from darkroom.pipelines.generation.stage import RUNNER_CODE
-from darkroom.pipelines.publishing.cards import front_matter
-from darkroom.pipelines.publishing.cards.row_facts import SampleFacts
+from darkroom.pipelines.publishing.cards import card_code, plain, render_card
+from darkroom.pipelines.publishing.cards.row_facts import RowFacts
 from darkroom.pipelines.publishing.dataset_reader import Kind, dataset_files, dataset_folders, marker_facts, read_files
 from darkroom.pipelines.publishing.manifest import MANIFEST, write_manifest
 from darkroom.pipelines.publishing.parquet_shards import ShardWriter, Shipped
-from darkroom.pipelines.publishing.rendering import render
 from darkroom.pipelines.publishing.row_selection import Selection
 from darkroom.pipelines.records import ImageRef, Reject, Sample, VideoRef, from_row, to_row
-from darkroom.pipelines.records.annotation import asked
 from darkroom.pipelines.records.digest import digest_bytes
 from darkroom.pipelines.records.reject_reasons import Reason, reject
-from darkroom.pipelines.records.samples import LICENCE_REMEDY, bare_sample, is_licensed
+from darkroom.pipelines.records.samples import LICENCE_REMEDY, bare_sample
 from darkroom.pipelines.selection.decontamination import read_benchmarks
 from darkroom.pipelines.selection.sampling import ALL_FOR_TRAINING, SPLITS, Split, Splits, grouped
 from darkroom.pipelines.selection.screening import Screening
@@ -42,7 +40,6 @@ from darkroom.pipelines.storage.workspace import Workspace
 from darkroom.sandbox.errors import UserError
 
 R = TypeVar("R")
-F = TypeVar("F", bound=SampleFacts)
 _CARD = "README.md"
 _SHOWN = ("sample_id", "image_refs", "n_question_images", "video_refs")
 _SELECTING = ("publishing.judge_stats", "publishing.row_selection", "rl.rows", "selection")
@@ -54,7 +51,7 @@ FILES_CODE = (__name__, *(f"{__package__}.{module}" for module in _WRITING))
 """The code that decides the bytes of files and cards."""
 
 
-class Publication(ABC, Generic[R, F]):
+class Publication(ABC, Generic[R]):
     """One dataset of a workspace: a table of the rows that ship, and a folder with their files."""
 
     record: ClassVar[type[Any]]
@@ -62,7 +59,6 @@ class Publication(ABC, Generic[R, F]):
     kind: ClassVar[Kind]
     stage: ClassVar[str]
     """What its rejects name."""
-    card_template: ClassVar[str]
     workspace: Workspace
     screening: Screening | None
     validation_share: float
@@ -115,21 +111,22 @@ class Publication(ABC, Generic[R, F]):
         """The row's columns in the files."""
 
     @abstractmethod
-    def facts(self) -> F:
+    def facts(self) -> RowFacts:
         """Facts for the card, of no row yet."""
 
     @abstractmethod
-    def card_facts(self, facts: F, folder: Path) -> dict[str, Any]:
-        """Facts that only this kind of card states, by the template's names, with its ``title`` and ``tags``, and the
-        marker's ``origins``; the parquet files in ``folder`` are complete when this is computed."""
+    def card_facts(self, facts: Any, folder: Path) -> dict[str, Any]:
+        """Facts that only this kind of card states, by the template's names, with its ``title``, ``tags`` and
+        ``authorship`` (see ``origins_in``); the parquet files in ``folder`` are complete when this is computed."""
 
-    def card(self, facts: F, report: StageReport, n_by_split: Mapping[str, int], own: dict[str, Any]) -> str:
-        """The card's text, with its ``own`` facts."""
-        listed = self.workspace.benchmarks
-        head = front_matter(own.pop("title"), facts, self.kind, tags=own.pop("tags"), languages=self.languages)
+    def card(self, facts: RowFacts, report: StageReport, folder: Path) -> dict[str, Any]:
+        """All facts of the card as JSON, of complete parquet files in ``folder``."""
+        own, listed = self.card_facts(facts, folder), self.workspace.benchmarks
         own["benchmarks"] = [benchmark.name for benchmark in read_benchmarks(listed)] if listed.exists() else []
-        counts = {"licence_remedy": LICENCE_REMEDY, "facts": facts, "report": report, "n_by_split": n_by_split}
-        return render(self.card_template, front_matter=head, asked=asked, **counts, **own) + "\n"
+        own |= {"facts": facts.counted() | {"intake": facts.intake}, "reasons": report.reasons}
+        languages = {source: name for source, name in self.languages.items() if source in facts.columns["source"]}
+        stated: dict[str, Any] = json.loads(json.dumps(plain(own | {"languages": languages, "code": card_code()})))
+        return stated
 
     @property
     def languages(self) -> Mapping[str, str]:
@@ -230,24 +227,22 @@ class Publication(ABC, Generic[R, F]):
     def _write_files(self, folder: Path, report: StageReport, inputs: str) -> None:
         """Shards, card and marker; the training split has a file without rows, too."""
         facts = self.facts()
-        n_by_split: dict[str, int] = dict.fromkeys(SPLITS, 0)
         with ExitStack() as stack:
             writers = {"train": stack.enter_context(self._writer(folder, "train"))}
             for row, sample in self.shipped():
                 split = self.splits.of(sample.sample_id)
                 if split not in writers:
                     writers[split] = stack.enter_context(self._writer(folder, split))
-                writers[split].write(self.shipped_row(row, sample))
+                writers[split].write(columns := self.shipped_row(row, sample))
+                facts.count(columns, split)
                 facts.add(row, sample)
-                n_by_split[split] += 1
-        own = self.card_facts(facts, folder)
-        own["n_unlicensed"] = sum(n for licence, n in facts.licenses.items() if not is_licensed(licence))
-        noted = {"intake": facts.intake, "n_unlicensed": own["n_unlicensed"], "origins": own.pop("origins")}
-        (folder / _CARD).write_text(self.card(facts, report, n_by_split, own))
+        card = self.card(facts, report, folder)
+        (folder / _CARD).write_text(render_card(self.kind, card), encoding="utf-8")
         names = ("n_rows", "n_images", "n_bytes")
         counts = {name: sum(getattr(writer, name) for writer in writers.values()) for name in names}
+        noted = {"intake": facts.intake, "n_unlicensed": card["facts"]["n_unlicensed"], "origins": card["authorship"]}
         rest = {"validation_share": self.validation_share, **{name: fact for name, fact in noted.items() if fact}}
-        manifest = write_manifest(folder, {split: writer.digests for split, writer in writers.items()})
+        manifest = write_manifest(folder, {split: writer.digests for split, writer in writers.items()}, card)
         marker = {"inputs": inputs, **counts, "manifest": manifest, **rest}
         (folder / MARKER).write_text(json.dumps(marker, sort_keys=True))
 

@@ -23,33 +23,13 @@ _HOW = {NEEDS_IMAGE: "with a blank image", NEEDS_TOOLS: "without tools"}
 
 
 @dataclass(frozen=True, slots=True)
-class NecessityStats:
-    """One condition without aid, over all rows that were measured so, and by which ``rule`` a row is rejected."""
-
-    check: str
-    n_rows: int
-    n_right: int
-    n_trials: int
-    n_ever: int
-    """Rows with at least one right answer."""
-    n_failed: int
-    rule: str
-
-    @property
-    def condition(self) -> str:
-        return _HOW[self.check]
-
-    @property
-    def share(self) -> float:
-        return self.n_right / self.n_trials
-
-
-@dataclass(frozen=True, slots=True)
 class JudgeStats:
-    """``judges``: each with its check, votes and calibration (``pipelines/generation/verdicts.py``)."""
+    """``judges``: each with its check, votes and calibration (``generation/verdicts.py``). ``necessity``: each
+    condition without aid over all rows that were measured so, ``n_ever`` of them with a right answer; by which ``rule``
+    rows are rejected."""
 
     judges: Sequence[Mapping[str, Any]]
-    necessity: Sequence[NecessityStats]
+    necessity: Sequence[Mapping[str, Any]]
     answered_by: str
     """Who answered without aid, in words."""
 
@@ -85,7 +65,7 @@ def judge_stats_fingerprint(tables: Tables, family: str, partitions: Sequence[st
     return digest([[tables.fingerprint(key), note] for key, note in _notes(tables, family, partitions).items()])
 
 
-def necessity_stats(checks: Iterable[Mapping[str, Any]], limits: Mapping[str, Any]) -> tuple[NecessityStats, ...]:
+def necessity_stats(checks: Iterable[Mapping[str, Any]], limits: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The outcome of necessity among the ``checks`` of rows; empty where it was not measured."""
     sums: dict[str, Counter[str]] = defaultdict(Counter)
     for check in checks:
@@ -93,7 +73,10 @@ def necessity_stats(checks: Iterable[Mapping[str, Any]], limits: Mapping[str, An
             score, n_trials = check["score"] or 0, check["n_trials"]
             outcome = {"n_right": round(score * n_trials), "n_ever": int(bool(score))}
             sums[check["name"]].update(n_rows=1, n_trials=n_trials, n_failed=int(not check["passed"]), **outcome)
-    return tuple(NecessityStats(name, **sums[name], rule=_rule(name, limits)) for name in _HOW if name in sums)
+    shares = {
+        name: {"share": n["n_right"] / max(n["n_trials"], 1), "rule": _rule(name, limits)} for name, n in sums.items()
+    }
+    return [{"check": name, "condition": _HOW[name], **sums[name], **shares[name]} for name in _HOW if name in sums]
 
 
 def _rule(name: str, limits: Mapping[str, Any]) -> str:

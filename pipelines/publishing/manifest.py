@@ -1,15 +1,17 @@
 """The manifest of a dataset or an export: digests of its files and rows, by which changes since shipping are found.
 
     {"files": {"README.md": "9c1e…", "train-00000-of-00001.parquet": "…"},
-     "rows": {"train": [["crop-3f…", "7a0b…"], …]}}
+     "rows": {"train": [["crop-3f…", "7a0b…"], …]}, "card": {"title": "Darkroom SFT: crop", …}}
 
-Its own digest is what `darkroom publish` prints and the hub's commit carries.
+Rows are by split, an export's by file; ``card`` has the facts from which a dataset's card is rendered. The manifest's
+own digest is what `darkroom publish` and `darkroom export` print and the hub's commit carries.
 """
 
 import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -26,9 +28,12 @@ RowDigest = tuple[str, str]
 """A row's id and its digest."""
 
 
-def row_digest(row: Mapping[str, Any]) -> str:
-    """The digest of a row as parquet holds it, over all its columns: 32 hexadecimal digits."""
-    return digest(_plain(row))[:32]
+def row_digest(row: Any) -> str:
+    """The digest of a row as its file holds it, over all its columns: 32 hexadecimal digits. Empty for one of a depth
+    that no row of ours has."""
+    with suppress(RecursionError):
+        return digest(_plain(row))[:32]
+    return ""
 
 
 def _plain(value: Any) -> Any:
@@ -46,9 +51,10 @@ def _plain(value: Any) -> Any:
     return repr(value)  # a column of another type than it was shipped with
 
 
-def write_manifest(folder: Path, rows: Mapping[str, Sequence[RowDigest]]) -> str:
-    """Write the manifest of a folder that is otherwise complete, with its rows by split; returns its digest."""
-    data = json.dumps({"files": _files(folder), "rows": rows}, sort_keys=True, separators=(",", ":")).encode()
+def write_manifest(folder: Path, rows: Mapping[str, Sequence[RowDigest]], card: Mapping[str, Any] | None = None) -> str:
+    """Write the manifest of a folder that is otherwise complete; returns its digest."""
+    facts = {"files": _files(folder), "rows": rows} | ({"card": card} if card else {})
+    data = json.dumps(facts, separators=(",", ":")).encode()
     (folder / MANIFEST).write_bytes(data)
     return digest_bytes(data)
 
@@ -64,10 +70,13 @@ class Manifest:
     """The files and rows of a folder as they were shipped."""
 
     digest: str
+    card: Mapping[str, Any]
+    """Empty in an export, and where an earlier version wrote it."""
     _files: Mapping[str, str]
     _left: Mapping[str, Counter[RowDigest]]
     """Rows by split that have not been read yet."""
-    _ids: Mapping[str, frozenset[str]]
+    ids: Mapping[str, frozenset[str]]
+    """Of rows by split; empty in an export of an earlier version."""
     _read: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     @classmethod
@@ -84,7 +93,7 @@ class Manifest:
             pairs = {split: [(str(row), str(value)) for row, value in rows] for split, rows in facts["rows"].items()}
             left = {split: Counter(rows) for split, rows in pairs.items()}
             ids = {split: frozenset(row for row, _ in rows) for split, rows in left.items()}
-            return cls(digest_bytes(data), dict(facts["files"]), left, ids)
+            return cls(digest_bytes(data), dict(facts.get("card") or {}), dict(facts["files"]), left, ids)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise ValueError(f"{MANIFEST} cannot be read: {error}") from error
 
@@ -95,14 +104,14 @@ class Manifest:
             if now.get(name) != self._files.get(name):
                 yield name, "added" if name not in self._files else "changed" if name in now else "missing"
 
-    def take(self, split: str, row_id: str, row: Mapping[str, Any]) -> str:
+    def take(self, split: str, row_id: str, row: Any) -> str:
         """Compare a row with the one that was shipped: ``changed``, ``added``, or nothing."""
         left, pair = self._left.get(split, Counter()), (row_id, row_digest(row))
         self._read[split].add(row_id)
         if left[pair] > 0:
             left[pair] -= 1
             return ""
-        return "changed" if row_id in self._ids.get(split, ()) and pair not in left else "added"
+        return "changed" if row_id in self.ids.get(split, ()) and pair not in left else "added"
 
     def missing(self) -> Iterator[str]:
         """Ids of rows that were shipped and that no row read so far has."""

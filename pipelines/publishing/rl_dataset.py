@@ -12,10 +12,9 @@ from darkroom.pipelines.generation.stage import Shard, row_error
 from darkroom.pipelines.publishing.cards.row_facts import RlFacts, intake_choices
 from darkroom.pipelines.publishing.dataset_writer import FILES_CODE, ROWS_CODE, Publication
 from darkroom.pipelines.publishing.parquet_shards import SHARD_BYTES, prompt_row
-from darkroom.pipelines.publishing.rendering import text_bars
 from darkroom.pipelines.publishing.row_selection import Selection
 from darkroom.pipelines.records import RLRow, Sample
-from darkroom.pipelines.records.annotation import Annotators, measured_on
+from darkroom.pipelines.records.annotation import Annotators
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.rl import candidates, pass_rates, suitability
@@ -42,7 +41,7 @@ def rl_folder(workspace: Workspace) -> StorePath:
 
 
 @dataclass
-class RlDataset(Publication[RLRow, RlFacts]):
+class RlDataset(Publication[RLRow]):
     """The RL rows of those ``partitions`` that have candidates, and of the samples that people wrote. ``quotas``: rows
     by source, or ``annotated``; a source without one gives all that it has. ``n_rows``: rows in all, taken from what
     the quotas leave; None: all of it."""
@@ -50,7 +49,6 @@ class RlDataset(Publication[RLRow, RlFacts]):
     record = RLRow
     kind = "prompts"
     stage = KEY.asset[0]
-    card_template = "cards/rl_card.md.jinja"
     workspace: Workspace
     partitions: Sequence[str]
     annotated: Sequence[Sample]
@@ -130,9 +128,8 @@ class RlDataset(Publication[RLRow, RlFacts]):
             "solved": polled(all_votes(workspace, self.partitions, pass_rates.ASSET)),
             "voted": polled(all_votes(workspace, self.partitions, suitability.VOTES)),
             "agreement": self._agreement,
-            "measured_on": measured_on,
-            "origins": facts.origins_in_words,
-            "bars": lambda counts: text_bars({f"{n:>3} ": n_rows for n, n_rows in counts.items()}),
+            "origins": facts.origins,
+            "authorship": facts.origins_in_words,
         }
 
     def _gathered(self) -> Selection:

@@ -13,8 +13,8 @@ import numpy as np
 from darkroom.pipelines.generation.funnel import funnel_of
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.stage import SAMPLES
-from darkroom.pipelines.publishing.cards import example_of, in_words, interval, labelled_by
-from darkroom.pipelines.publishing.cards.row_facts import SftFacts, intake_choices, release_facts
+from darkroom.pipelines.publishing.cards import in_words
+from darkroom.pipelines.publishing.cards.row_facts import RowFacts, intake_choices, release_facts
 from darkroom.pipelines.publishing.dataset_writer import FILES_CODE, ROWS_CODE, Publication
 from darkroom.pipelines.publishing.judge_stats import (
     acceptance,
@@ -61,7 +61,7 @@ class SampleJoin:
 
 
 @dataclass
-class SftDataset(Publication[Trajectory, SftFacts]):
+class SftDataset(Publication[Trajectory]):
     """The family's trajectories of those ``partitions`` that are materialised, in their order.
 
     A trajectory that an earlier partition holds as well (two sources with the same sample) is a ``duplicate`` reject;
@@ -75,7 +75,6 @@ class SftDataset(Publication[Trajectory, SftFacts]):
     record = Trajectory
     kind = "trajectories"
     stage = "sft_dataset"
-    card_template = "cards/sft_card.md.jinja"
     workspace: Workspace
     recipe: Recipe
     partitions: Sequence[str]
@@ -157,25 +156,24 @@ class SftDataset(Publication[Trajectory, SftFacts]):
     def shipped_row(self, row: Trajectory, sample: Sample) -> dict[str, Any]:
         return trajectory_row(sample, row, self.workspace.images)
 
-    def facts(self) -> SftFacts:
-        return SftFacts(choices=self._intake_choices)
+    def facts(self) -> RowFacts:
+        return RowFacts(choices=self._intake_choices)
 
-    def card_facts(self, facts: SftFacts, folder: Path) -> dict[str, Any]:
+    def card_facts(self, facts: RowFacts, folder: Path) -> dict[str, Any]:
         """Facts of the family's stages, with a replay of what was written."""
         tables, recipe, family = self.workspace.tables, self.recipe, self.recipe.family
         return {
             "title": f"Darkroom SFT: {family}",
             "tags": [family, recipe.protocol.name],
-            "recipe": recipe,
-            "has_code": any(facts.rounds),
+            "recipe": {"family": family, "description": recipe.description, "loss_policy": recipe.loss_policy},
+            "protocol": recipe.protocol.name,
+            "checks": [{"name": c.name, "version": c.version, "says": in_words(c)} for c in recipe.checks],
             "funnel": funnel_of(tables, family, self._partitions),
             "replayed": None if self.n_replayed == 0 else replay([folder], limit=self.n_replayed),
             "judging": judge_stats_of(tables, family, self._partitions),
             "reviewed": acceptance(read_reviews(tables, family)),
             "release": release_facts(tables, family, self._partitions) if recipe.writer == "released" else None,
-            "origins": origins_of(tables, self.key, self._partitions),
-            "example": example_of(*facts.first) if facts.first else "",
-            **{"labelled_by": labelled_by, "in_words": in_words, "interval": interval},
+            "authorship": origins_of(tables, self.key, self._partitions),
         }
 
     def _gathered(self) -> Selection:

@@ -3,9 +3,11 @@ compared with what the files say. Nothing is written; rows are read a few at a t
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby, islice
+from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 from cattrs import BaseValidationError
@@ -16,13 +18,16 @@ from darkroom.pipelines.inspection.audit.findings import AuditFinding, AuditRepo
 from darkroom.pipelines.inspection.audit.row_checks import recount, regrade, remeasure, stated_counts, stored_failures
 from darkroom.pipelines.inspection.audit.row_records import KnownTruth, NotKnown, Row, case_of, changed_images
 from darkroom.pipelines.publishing import dataset_reader as reader
+from darkroom.pipelines.publishing.cards import card_code
 from darkroom.pipelines.publishing.features import check_columns
+from darkroom.pipelines.publishing.layouts.record_writer import exported_rows
 from darkroom.pipelines.publishing.manifest import MANIFEST, Manifest
 from darkroom.pipelines.publishing.replay import Execute, NotComparable, SetupFailed, in_sandbox, replay_row
 from darkroom.pipelines.sources import BadRow, SourceRow
 from darkroom.pipelines.storage.stage_runs import Progress
 from darkroom.pipelines.storage.store_paths import StorePath
 from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.sandbox.errors import UserError
 
 Part = Literal["replay", "checks", "counts", "encoding"]
 PARTS: tuple[Part, ...] = get_args(Part)
@@ -49,12 +54,10 @@ def audit(
     says). Without the ``workspace`` that made the datasets, what needs the truth about a sample is counted as not
     measured. Raises ``DatasetError`` for files that are no shipped dataset, ``sandbox.SandboxUnavailable``,
     ``ValueError`` for ``encoding`` without ``encode``."""
+    options = _Options(limit, progress, digest)
     chosen = frozenset((PARTS if encode else PARTS[:-1]) if parts is None else parts)
     if isinstance(audited, Conversations):
-        report = _audit_conversations(audited, chosen, execute, limit, progress)
-        if audited.folder is not None and "checks" in chosen:
-            report.take(_FolderAudit(audited.folder, digest).findings())
-        return report
+        return _audit_conversations(audited, chosen, execute, options)
     if "encoding" in chosen and encode is None:
         raise ValueError("the part encoding needs `encode`")
     report = AuditReport()
@@ -66,7 +69,7 @@ def audit(
             hint = "For these: darkroom audit, darkroom export"
             raise reader.DatasetError(f"{names} holds prompts, no trajectories. {hint}")
         truth = KnownTruth(workspace) if workspace and of_rows != {"replay"} else None
-        _audit_splits(splits, _RowAudit(of_rows, execute, truth), report, limit, progress, digest)
+        _audit_splits(splits, _RowAudit(of_rows, execute, truth), report, options)
     if "encoding" in chosen and encode is not None:
         encoded = encode(audited, progress)
         report.take(replace(encoded, n_rows=0) if of_rows else encoded)
@@ -92,32 +95,35 @@ def _splits_of(folder: StorePath) -> Iterator[_Split]:
         yield _Split(folder, name, kind, files)
 
 
-def _audit_splits(
-    splits: Sequence[_Split],
-    row_audit: "_RowAudit",
-    report: AuditReport,
-    limit: int | None,
-    progress: Progress | None,
-    digest: str | None,
-) -> None:
+class _Options(NamedTuple):
+    """How many rows of a split are read, who hears of them, and the digest that the manifest has to have."""
+
+    limit: int | None
+    progress: Progress | None
+    digest: str | None
+
+
+def _audit_splits(splits: Sequence[_Split], row_audit: "_RowAudit", report: AuditReport, options: _Options) -> None:
+    (limit, progress, digest), is_checked = options, "checks" in row_audit.parts
     n_all = sum(n if limit is None else min(n, limit) for n in (reader.n_rows_of(split.files) for split in splits))
     unread = ("images", "videos") if row_audit.parts == {"counts"} else ()
     for folder, group in groupby(splits, key=lambda split: split.folder):
         of_folder = list(group)
-        totals = DatasetTotals(folder, of_folder[0].kind)
         report.notes += [f"{folder.name}: {line}" for line in reader.marker_facts(folder).get("intake", ())]
-        shipped = _FolderAudit(folder, digest) if "checks" in row_audit.parts else None
+        shipped = _FolderAudit(folder, digest) if row_audit.parts != {"replay"} else None
+        totals = DatasetTotals(folder, of_folder[0].kind, shipped.card if shipped else {})
         for split in of_folder:
             rows = ((split, row) for row in islice(reader.read_files(split.files, without=unread), limit))
             for row, result in reader.map_in_threads(rows, row_audit):
                 if result.is_whole and "counts" in row_audit.parts:
-                    result.add(totals.row(row, split.name))
-                if shipped is not None:
-                    shipped.row(row, split, result)
+                    with _malformed(row, split, result):
+                        result.add(totals.row(row, split.name))
+                if shipped and is_checked:
+                    shipped.row(split.name, str(row.get(reader.KEYS[split.kind])), row, result)
                 report.take(result)
                 if progress is not None:
                     progress(report.n_rows, n_all)
-        of_files = AuditReport() if shipped is None else shipped.findings(is_whole=limit is None)
+        of_files = shipped.findings(is_whole=limit is None) if shipped and is_checked else AuditReport()
         if limit is None and "counts" in row_audit.parts:
             counted = AuditReport(checked=Counter({"card and counts": 1}))
             counted.add(totals.findings())
@@ -138,20 +144,38 @@ class _FolderAudit:
             self.manifest = Manifest.of(folder)
         except ValueError as error:
             self._problem = str(error)
-        expected = digest or reader.marker_facts(folder).get("manifest")
+        card, self._marker = self.manifest.card if self.manifest else {}, reader.marker_facts(folder)
+        self.card = card if card.get("code") == card_code() else {}
+        """The facts of the card; empty where this version would render it otherwise."""
+        expected = digest or self._marker.get("manifest")
         if expected and not self._problem and (self.manifest is None or self.manifest.digest != expected):
             self._problem = f"{MANIFEST} has not the digest {expected}: it was replaced, or is another dataset's"
 
-    def row(self, row: Row, split: _Split, report: AuditReport) -> None:
+    def row(self, split: str, row_id: str, row: Row, report: AuditReport) -> None:
         """Date the findings of a row, and add one if the row was changed."""
         if self.manifest is None:
             return
-        row_id = str(row.get(reader.KEYS[split.kind]))
-        happened = self.manifest.take(split.name, row_id, row)
+        happened = self.manifest.take(split, row_id, row)
         report.checked["manifest"] += 1
         if happened:
             report.find(f"{happened} row", self._folder.name, row_id, "its columns are not those that were shipped")
         report.date("shipped" if happened else "made")
+
+    def exported(self, folder: Path, report: AuditReport) -> None:
+        """Compare the rows of an export, and date the findings of ``report``, which name files and lines."""
+        if (manifest := self.manifest) is None or not manifest.ids:
+            return
+        files, places, rows = dict(manifest.changed_files(folder)), set[str](), AuditReport()
+        for file, number, row_id, row in exported_rows(folder):
+            place, images = f"{file}:{number}", row.get("images") if isinstance(row, dict) else ()
+            rows.checked["manifest"] += 1
+            if happened := manifest.take(file, row_id, row):
+                rows.find(f"{happened} row", self._folder.name, place, "it is not the one that was shipped")
+            if happened or any(image in files for image in images or () if isinstance(image, str)):
+                places.add(place)
+        rows.date("shipped")
+        report.findings = [replace(each, since="shipped" if each.row in places else "made") for each in report.findings]
+        report.take(rows)
 
     def findings(self, *, is_whole: bool = True) -> AuditReport:
         """Compare the manifest itself, and where the folder ``is_whole`` its files, and the rows that were not read."""
@@ -160,6 +184,10 @@ class _FolderAudit:
             report.find("manifest", name, "", self._problem)
         elif self.manifest is None:
             report.notes.append(f"{name}: no {MANIFEST}, so that a change since shipping is found by its contents only")
+        elif not self.manifest.ids:
+            report.notes.append(f"{name}: an earlier version's {MANIFEST} has no rows: changes are found by file")
+        elif not self.card and "layout" not in self._marker:
+            report.notes.append(f"{name}: another version's card: its figures are counted, its text is not compared")
         if self.manifest is not None:
             report.notes.append(f"{name}: manifest {self.manifest.digest}")
         if self.manifest is not None and is_whole:
@@ -169,6 +197,17 @@ class _FolderAudit:
                 report.find(f"{happened} file", name, file, "it is not as it was shipped")
         report.date("shipped")
         return report
+
+
+@contextmanager
+def _malformed(row: Row, split: _Split, report: AuditReport) -> Iterator[None]:
+    """Make an error of a row a finding: its columns may have any type."""
+    try:
+        yield
+    except (BaseValidationError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        row_id = str(row.get(reader.KEYS[split.kind]))
+        report.find("malformed row", split.folder.name, row_id, f"{type(error).__name__}: {error}")
+        report.is_whole = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,19 +220,17 @@ class _RowAudit:
 
     def __call__(self, pair: tuple[_Split, Row]) -> tuple[Row, AuditReport]:
         split, row = pair
-        report, dataset, row_id = AuditReport(n_rows=1), split.folder.name, str(row.get(reader.KEYS[split.kind]))
-        try:
+        report, dataset = AuditReport(n_rows=1), split.folder.name
+        with _malformed(row, split, report):
             if "checks" in self.parts:
                 report.checked["bytes of images"] += 1
                 for place in changed_images(row):
+                    row_id = str(row.get(reader.KEYS[split.kind]))
                     report.find("changed image", dataset, row_id, f"image {place} is not the one of its digest")
             if split.kind == "prompts":
                 self._prompt(row, dataset, report)
             else:
                 self._trajectory(row, dataset, report)
-        except (BaseValidationError, AttributeError, KeyError, TypeError, ValueError) as error:
-            report.find("malformed row", dataset, row_id, f"{type(error).__name__}: {error}")
-            report.is_whole = False
         return row, report
 
     def _prompt(self, row: Row, dataset: str, report: AuditReport) -> None:
@@ -242,14 +279,22 @@ def _remeasure(row: Row, dataset: str, truth: KnownTruth | None, report: AuditRe
 
 
 def _audit_conversations(
-    conversations: Conversations, parts: frozenset[Part], execute: Execute, limit: int | None, progress: Progress | None
+    conversations: Conversations, parts: frozenset[Part], execute: Execute, options: _Options
 ) -> AuditReport:
-    report, n_all = AuditReport(), conversations.n_rows if limit is None else limit
+    limit, progress, digest = options
+    report, n_all, folder = AuditReport(), conversations.n_rows if limit is None else limit, conversations.folder
+    report.notes += filter(None, [conversations.note])
+    if conversations.note and "checks" not in parts:
+        raise UserError(conversations.note)
     perform = partial(_audit_conversation, conversations=conversations, parts=parts, execute=execute)
     for result in reader.map_in_threads(islice(conversations.rows, limit), perform):
         report.take(result)
         if progress is not None:
             progress(report.n_rows, max(report.n_rows, n_all))
+    if folder is not None and "checks" in parts:
+        shipped = _FolderAudit(folder, digest)
+        shipped.exported(folder, report)
+        report.take(shipped.findings())
     return report
 
 

@@ -17,6 +17,7 @@ from PIL import Image
 from darkroom.pipelines.models.protocols import PROTOCOLS, ParsedTurn
 from darkroom.pipelines.publishing.dataset_reader import read_marker
 from darkroom.pipelines.publishing.layouts.turns import unescaped
+from darkroom.pipelines.publishing.manifest import MANIFEST
 from darkroom.pipelines.publishing.replay import Execute, NotComparable
 from darkroom.pipelines.records import ImageRef, Observation, to_row
 from darkroom.pipelines.records.digest import digest_bytes
@@ -49,6 +50,8 @@ class Conversations:
     """The export's; None for a release."""
     is_escaped: bool
     """Whether special tokens and placeholders in texts are escaped (``layouts/turns.py``)."""
+    note: str = ""
+    """What cannot be audited."""
 
 
 def find_conversations(path: Path, mapping: str | None) -> Conversations | None:
@@ -61,10 +64,12 @@ def find_conversations(path: Path, mapping: str | None) -> Conversations | None:
         facts = read_marker(path)
     if "layout" not in facts:
         return None
-    if facts["layout"] not in EXPORTS:
-        audited = f"exports for {', '.join(EXPORTS)} are audited"
-        raise UserError(f"{path} is an export for {facts['layout']}; {audited}")
-    rows = _export_rows(path, EXPORTS[facts["layout"]])
+    if (layout := facts["layout"]) not in EXPORTS:
+        note = f"{path} is an export for {layout}; of these only files and rows are compared with {MANIFEST}"
+        if not (path / MANIFEST).is_file():
+            raise UserError(f"{note}, which is not there; exports for {', '.join(EXPORTS)} are read, too")
+        return Conversations(path.name, iter(()), 0, 0.0, path, is_escaped=True, note=note)
+    rows = _export_rows(path, EXPORTS[layout])
     return Conversations(path.name, rows, facts.get("n_rows", 0), 0.0, path, is_escaped=True)
 
 

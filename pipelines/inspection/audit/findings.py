@@ -1,26 +1,29 @@
 """The report of an audit: findings by kind, what was compared or could not be; totals, of which digests stay."""
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Literal, Self
 
 from darkroom.pipelines.inspection.audit.row_records import Row
+from darkroom.pipelines.publishing.cards import plain, render_card
+from darkroom.pipelines.publishing.cards.row_facts import RowFacts
 from darkroom.pipelines.publishing.dataset_reader import KEYS, Kind, read_marker
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.atomic_write import MARKER
 from darkroom.pipelines.storage.store_paths import StorePath
-from darkroom.pipelines.verification.checks.crop import first_looks, place_could_be_known
 
 MAX_FINDINGS = 10_000
 """Kept with their rows; further ones are counted only, so that an audit of a bad release fits into memory."""
 _MAX_DETAIL = 300
-LOOKS = place_could_be_known.name
-_ROW = re.compile(r"^\| (source|category|licence|split|origin|difficulty|grader) (.+?) \| (\d+) \|$", re.MULTILINE)
-_ROUNDS = re.compile(r"^\| with (\d+) rounds? of code \| (\d+) \|$", re.MULTILINE)
-_SFT_SIZE = re.compile(r"^(\d+) trajectories with (\d+) images", re.MULTILINE)
-_RL_SIZE = re.compile(r"^(\d+) questions with", re.MULTILINE)
+_KINDS = ("source", "category", "licence", "split", "origin", "difficulty", "grader")
+_FIGURE = re.compile(
+    rf"^(?:\| (?:{'|'.join(_KINDS)}|with) [^\n]* \| [1-9]\d* \|$|\d+ trajectories with \d+ images|\d+ questions with)",
+    re.MULTILINE,
+)
+"""What a card says of numbers of rows."""
 _STEP = re.compile(
     r"^\| (samples|drafts|runs|verdicts|trajectories|dataset) \| (\d+) \| ([^|\n]*)\|(?: (\d*) ?\|)?$", re.MULTILINE
 )
@@ -86,8 +89,9 @@ class AuditReport:
         self.add([AuditFinding(kind, dataset, row, shortened(reason), round)])
 
     def date(self, since: Since) -> None:
-        """Say of all findings when they came about."""
-        self.findings = [replace(finding, since=since) for finding in self.findings]
+        """Say of all findings when they came about, but for those of the marker, which does not ship."""
+        dated = (each if each.reason.startswith(MARKER) else replace(each, since=since) for each in self.findings)
+        self.findings = list(dated)
 
     def take(self, part: Self) -> None:
         for name in _COUNTS:
@@ -122,23 +126,18 @@ def shortened(text: str) -> str:
 
 
 class DatasetTotals:
-    """Counts of one dataset's folder; ``row`` takes each row in, ``findings`` compares at the end."""
+    """Counts of one dataset's folder; ``row`` takes each row in, ``findings`` compares at the end. ``card``: the facts
+    from which it is rendered anew; without any, its figures are compared with those of the rows."""
 
-    def __init__(self, folder: StorePath, kind: Kind) -> None:
-        self._folder, self._kind = folder, kind
-        self._counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    def __init__(self, folder: StorePath, kind: Kind, card: Mapping[str, Any] = MappingProxyType({})) -> None:
+        self._folder, self._kind, self._card = folder, kind, card
+        self._facts = RowFacts()
         self._first: dict[bytes, str] = {}
         self._splits: dict[bytes, str] = {}
-        self._n_rows = self._n_images = 0
-        self._looks: list[float] = []
 
     def row(self, row: Row, split: str) -> Iterator[AuditFinding]:
         """Count a row of ``split``; findings are contradictions to the rows before."""
-        self._n_rows += 1
-        self._n_images += len(row["images"])
-        self._count(row, split)
-        stored = row.get("checks", ())
-        self._looks += [check["score"] for check in stored if check["name"] == LOOKS and check["score"] is not None]
+        self._facts.count(row, split)
         row_id = row[KEYS[self._kind]]
         before = self._first.setdefault(self._content(row), row_id)
         if before is not row_id:
@@ -157,16 +156,31 @@ class DatasetTotals:
         except ValueError as error:
             stated = {}
             yield self._finding(f"{MARKER}: {error}")
-        for name, n in (("n_rows", self._n_rows), ("n_images", self._n_images)):
-            if stated.get(name, n) != n:
+        for name in ("n_rows", "n_images"):
+            if stated.get(name, n := getattr(self._facts, name)) != n:
                 yield self._finding(f"{MARKER}: {name} is {stated[name]}, counted {n}")
-        if (looks := first_looks(self._looks)).is_beyond_chance:
+        if (looks := self._facts.first_looks).is_beyond_chance:
             reason = f"{looks.n_hits} of {looks.n} first looks at targets that must be searched for show them"
             yield self._finding(f"{reason}; by chance {looks.by_chance:.1f}", kind="known place")
         if card.is_file():
-            text = card.read_text(encoding="utf-8")
-            for reason in (*self._sizes(text), *self._tables(text), *_funnel(text)):
+            text = card.read_bytes().decode("utf-8", "replace")
+            compared = self._anew(text) if self._card else self._figures(text)
+            for reason in (*compared, *_funnel(text)):
                 yield self._finding(f"README.md: {reason}")
+        elif self._card:
+            yield self._finding("README.md: it is missing")
+
+    def _anew(self, text: str) -> Iterator[str]:
+        """Lines in which the card differs from what its facts and the rows give."""
+        try:
+            facts = self._card["facts"] | plain(self._facts.counted())
+            expected = render_card(self._kind, {**self._card, "facts": facts})
+        except Exception as error:  # noqa: BLE001  # facts are anybody's
+            yield f"its facts in MANIFEST cannot be rendered: {type(error).__name__}: {error}"
+            return
+        yield from _differences(text.split("\n"), expected.split("\n"))
+        if text != expected and sorted(text) == sorted(expected):
+            yield "its lines are in another order"
 
     def _content(self, row: Row) -> bytes:
         content: Any = [row["question"], row["answer"], [ref["sha256"] for ref in row["image_refs"]]]
@@ -174,39 +188,24 @@ class DatasetTotals:
             content += [row["final_thought"], [[turn["thought"], turn["code"]] for turn in row["rounds"]]]
         return bytes.fromhex(digest(content))
 
-    def _count(self, row: Row, split: str) -> None:
-        counts = self._counts
-        counts["split"][split] += 1
-        counts["source"][row["source"]] += 1
-        counts["category"][row["category"] or "none"] += 1
-        counts["licence"][row["license"] or "not stated"] += 1
-        if self._kind == "trajectories":
-            counts["rounds"][str(len(row["rounds"]))] += 1
-        else:
-            for name in ("origin", "difficulty"):
-                counts[name][row[name]] += 1
-            counts["grader"][row["grader"]["kind"]] += 1
-
-    def _sizes(self, text: str) -> Iterator[str]:
-        if (size := _SFT_SIZE.search(text)) and (int(size[1]), int(size[2])) != (self._n_rows, self._n_images):
-            yield f"says {size[0]}; counted {self._n_rows} trajectories with {self._n_images} images"
-        if (size := _RL_SIZE.search(text)) and int(size[1]) != self._n_rows:
-            yield f"says {size[1]} questions; counted {self._n_rows}"
-
-    def _tables(self, text: str) -> Iterator[str]:
-        """Every figure of the card that counts rows by what they are, in both directions."""
-        stated: defaultdict[str, dict[str, int]] = defaultdict(dict)
-        for kind, value, n in _ROW.findall(text):
-            stated[kind][value] = int(n)
-        stated["rounds"] = {n_rounds: int(n) for n_rounds, n in _ROUNDS.findall(text)}
-        for kind, values in stated.items():
-            counted = self._counts[kind]
-            for value in sorted(values.keys() | counted.keys()) if values else ():
-                if values.get(value, 0) != counted[value]:
-                    yield f"{kind} {value}: {values.get(value, 0)}; counted {counted[value]}"
+    def _figures(self, text: str) -> Iterator[str]:
+        """Figures of a card of another version that the rows do not give, and those that it lacks of what it counts."""
+        facts, stated = self._facts, _FIGURE.findall(text)
+        expected = [f"| {kind} {value} | {n} |" for kind in _KINDS for value, n in facts.columns[kind].items() if n]
+        rounds = facts.columns["rounds"].items()
+        expected += [f"| with {n} round{'' if n == '1' else 's'} of code | {n_rows} |" for n, n_rows in rounds]
+        expected += [f"{facts.n_rows} trajectories with {facts.n_images} images", f"{facts.n_rows} questions with"]
+        counted = {line.split()[1] for line in stated}
+        return _differences(stated, [line for line in expected if line.split()[1] in counted])
 
     def _finding(self, reason: str, *, kind: str = "card") -> AuditFinding:
         return AuditFinding(kind, self._folder.name, "", shortened(reason))
+
+
+def _differences(stated: Sequence[str], expected: Sequence[str]) -> Iterator[str]:
+    says, lacks = Counter(stated) - Counter(expected), Counter(expected) - Counter(stated)
+    yield from (f"says {line!r}, which rows and facts do not give" for line in says.elements())
+    yield from (f"does not say {line!r}, which rows and facts give" for line in lacks.elements())
 
 
 def _funnel(text: str) -> Iterator[str]:

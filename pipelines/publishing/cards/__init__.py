@@ -1,18 +1,25 @@
-"""The cards of shipped datasets: written from facts, never by hand, with the front matter of the Hugging Face hub."""
+"""The cards of shipped datasets: rendered from facts, never by hand, with the front matter of the Hugging Face hub.
+
+The manifest has the facts, as JSON: whoever has the files counts those of the rows again and renders the card anew."""
 
 import inspect
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import is_dataclass
+from functools import partial
 from typing import Any
 
-from darkroom.pipelines.publishing.cards.row_facts import SampleFacts
 from darkroom.pipelines.publishing.dataset_reader import Kind
-from darkroom.pipelines.records import Sample, Trajectory
+from darkroom.pipelines.publishing.rendering import render, text_bars
+from darkroom.pipelines.records.annotation import asked, measured_on
+from darkroom.pipelines.records.samples import LICENCE_REMEDY
+from darkroom.pipelines.storage.stage_runs import code_digest
 from darkroom.pipelines.verification.checks.check import CheckFunction, MeasuredCheck
 
 _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
 _HUB_IDS = {"apache-2.0", "bsd-3-clause", "cc-by-2.0", "cc-by-4.0", "cc-by-sa-4.0", "cc-by-nc-4.0", "cc0-1.0", "mit"}
 """Licences that the hub knows by their SPDX identifier in lower case; others stand in ``license_name``."""
+_TEMPLATES: Mapping[Kind, str] = {"trajectories": "cards/sft_card.md.jinja", "prompts": "cards/rl_card.md.jinja"}
 _LINE = 80
 _SEVERAL = "several licences"
 
@@ -28,6 +35,18 @@ def in_words(check: CheckFunction) -> str:
     return text
 
 
+def plain(value: Any) -> Any:
+    """A fact as JSON holds it; of a record its fields and properties."""
+    if is_dataclass(value) or hasattr(value, "_fields"):
+        parts = {name: getattr(value, name) for name in dir(value) if not name.startswith("_")}
+        return plain({name: part for name, part in parts.items() if not callable(part)})
+    if isinstance(value, Mapping):
+        return {str(name): plain(part) for name, part in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted(map(str, value))
+    return [plain(part) for part in value] if isinstance(value, list | tuple) else value
+
+
 def labelled_by(calibration: Mapping[str, Any]) -> str:
     """Who labelled the rows that a judge was measured on."""
     name = calibration["labelled"]
@@ -41,15 +60,26 @@ def interval(estimate: Mapping[str, float | None]) -> str:
     return f"{value} ({low} to {high})"
 
 
-def example_of(trajectory: Trajectory, sample: Sample) -> str:
-    rounds = [{"thought": turn.thought, "code": turn.code} for turn in trajectory.rounds[:1]]
-    row = {"question": sample.question, "rounds": rounds}
-    row |= {"final_thought": trajectory.final_thought, "answer": trajectory.answer}
-    return json.dumps(row, indent=2, ensure_ascii=False)
+_WORDS: Mapping[str, Any] = {
+    **{"asked": asked, "labelled_by": labelled_by, "interval": interval, "measured_on": measured_on},
+    "bars": lambda counts: text_bars({f"{n:>3} ": n_rows for n, n_rows in counts.items()}),
+    "licence_remedy": LICENCE_REMEDY,
+    "in_lines": partial(json.dumps, indent=2, ensure_ascii=False),
+}
+
+
+def card_code() -> str:
+    """Digest of the code that renders cards: by another version, the same facts may read otherwise."""
+    return code_digest(__name__, *(f"darkroom.pipelines.publishing.{name}" for name in ("features", "rendering")))
+
+
+def render_card(kind: Kind, card: Mapping[str, Any]) -> str:
+    """The card's text, of facts that are JSON."""
+    return render(_TEMPLATES[kind], front_matter=front_matter(kind, **card), **_WORDS, **card) + "\n"
 
 
 def front_matter(
-    title: str, facts: SampleFacts, kind: Kind, *, tags: Sequence[str], languages: Mapping[str, str]
+    kind: Kind, title: str, tags: Sequence[str], languages: Mapping[str, str], facts: Mapping[str, Any], **_: Any
 ) -> str:
     """YAML at the top of a card, without its ``---`` lines. ``languages``: ISO 639, by source. No ``configs``: with
     them, ``load_dataset(folder)`` answers from its cache after the folder was made anew."""
@@ -61,11 +91,11 @@ def front_matter(
 
     data = DatasetCardData(
         pretty_name=title,
-        language=sorted({languages[source] for source in facts.sources if source in languages}) or None,
+        language=sorted({languages[source] for source in facts["columns"]["source"] if source in languages}) or None,
         task_categories=["visual-question-answering"],
-        size_categories=[next((name for bound, name in _SIZES if facts.n_rows < bound), "10M<n<100M")],
+        size_categories=[next((name for bound, name in _SIZES if facts["n_rows"] < bound), "10M<n<100M")],
         tags=["darkroom", "thinking-with-images", *tags],
-        **_license(licence_parts(facts.licenses)),
+        **_license(licence_parts(facts["columns"]["licence"])),
     )
     DatasetInfosDict({"default": DatasetInfo(features=features_of(kind))}).to_dataset_card_data(data)
     return data.to_yaml().strip()

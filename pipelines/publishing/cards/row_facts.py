@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 from darkroom.pipelines.generation.stage import SAMPLES
-from darkroom.pipelines.records import CheckedLabel, RLRow, Sample, Trajectory
+from darkroom.pipelines.records import CheckedLabel, RLRow, Sample
 from darkroom.pipelines.records.annotation import Annotators, asked, measured_on, writer_in_words
 from darkroom.pipelines.records.digest import key64
-from darkroom.pipelines.records.samples import right_answers
+from darkroom.pipelines.records.samples import is_licensed
 from darkroom.pipelines.rl import labels
 from darkroom.pipelines.rl.facts import shards_with
+from darkroom.pipelines.selection.sampling import SPLITS
 from darkroom.pipelines.sources.answers import EQUALLY_FREQUENT, MOST_FREQUENT
 from darkroom.pipelines.sources.catalog import source_of
 from darkroom.pipelines.sources.ingest import in_words
@@ -23,32 +26,72 @@ from darkroom.pipelines.storage.media_validation import derived_steps
 from darkroom.pipelines.storage.row_files import KeyedSpill
 from darkroom.pipelines.storage.tables import TableKey, Tables
 from darkroom.pipelines.storage.workspace import Workspace
-from darkroom.pipelines.verification.checks.crop import FirstLooks, first_looks, look_scores
+from darkroom.pipelines.verification.checks.crop import FirstLooks, first_looks, place_could_be_known
 
 _NOT_MEASURED = "not measured"
 _AUTHOR = "question and answer"
+_NO_ROWS = dict.fromkeys(SPLITS, 0)
 
 
 @dataclass
-class SampleFacts:
-    """Counts over the samples of rows."""
+class RowFacts:
+    """Counts over shipped rows of either kind, by the columns in their files; sums are the same in any order."""
 
-    n_rows: int = 0
-    sources: Counter[str] = field(default_factory=Counter)
-    licenses: Counter[str] = field(default_factory=Counter)
-    categories: Counter[str] = field(default_factory=Counter)
     choices: Sequence[str] = ()
     """From ``intake_choices``."""
     derived: Counter[str] = field(default_factory=Counter)
     """Rows by what intake changed about their images and videos."""
+    n_rows: int = 0
+    n_images: int = 0
+    n_with_accepted: int = 0
+    columns: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter, split=Counter(_NO_ROWS)))
+    """Rows by the values of what the card counts."""
+    videos: set[str] = field(default_factory=set)
+    examples: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The first trajectory of each split."""
+    priors: array[float] = field(default_factory=lambda: array("d"))
+    _looks: list[float] = field(default_factory=list)
+    _scores: dict[str, tuple[Fraction, int]] = field(default_factory=lambda: defaultdict(lambda: (Fraction(), 0)))
+    """Sum and number, by check."""
+
+    def count(self, row: Mapping[str, Any], split: str) -> None:
+        """The next row that ships in a file of ``split``."""
+        self.n_rows += 1
+        self.n_images += len(row["images"])
+        self.n_with_accepted += bool(row.get("accepted"))
+        self.videos.update(video["sha256"] for video in row.get("video_refs") or ())
+        if "grader" not in row and split not in self.examples:
+            self.examples[split] = _without_images(row)
+        if (prior := row.get("necessity_prior")) is not None:
+            self.priors.append(prior)
+        for name, value in _values(row).items():
+            self.columns[name][value] += 1
+        self.columns["split"][split] += 1
+        for check in row.get("checks") or ():
+            if (score := check["score"]) is not None:
+                total, n = self._scores[check["name"]]
+                self._scores[check["name"]] = total + Fraction(score), n + 1
+                self._looks += [score] if check["name"] == place_could_be_known.name else []
 
     def add(self, row: Any, sample: Sample) -> None:
-        """The next row that ships, with its sample."""
-        self.n_rows += 1
-        self.sources[sample.source] += 1
-        self.licenses[sample.license or "not stated"] += 1
-        self.categories[sample.category or "none"] += 1
+        """Count what its columns do not say."""
         self.derived.update(derived_steps(sample))
+
+    def counted(self) -> dict[str, Any]:
+        """What ``count`` counted, for the card."""
+        names = ("n_rows", "n_images", "n_with_accepted", "columns", "first_looks")
+        n_priors, n_above = len(self.priors), sum(prior > 0 for prior in self.priors)
+        return {name: getattr(self, name) for name in names} | {
+            "n_videos": len(self.videos),
+            "n_unlicensed": sum(n for licence, n in self.columns["licence"].items() if not is_licensed(licence)),
+            "mean_scores": {name: float(total / n) for name, (total, n) in sorted(self._scores.items())},
+            "priors": {"n": n_priors, "n_above": n_above, "mean": math.fsum(self.priors) / max(n_priors, 1)},
+            "example": self.examples[min(self.examples)] if self.examples else None,
+        }
+
+    @property
+    def first_looks(self) -> FirstLooks:
+        return first_looks(sorted(self._looks))
 
     @property
     def intake(self) -> list[str]:
@@ -56,83 +99,42 @@ class SampleFacts:
         return [*self.choices, *(f"{n} rows with {step}" for step, n in sorted(self.derived.items()))]
 
 
-@dataclass
-class SftFacts(SampleFacts):
-    """Counts over trajectories."""
+def _values(row: Mapping[str, Any]) -> dict[str, str]:
+    values = {"source": row["source"], "licence": row["license"] or "not stated", "category": row["category"] or "none"}
+    if "grader" not in row:
+        writer = writer_in_words(row["provenance"]["policy"], row["provenance"]["model"])
+        return values | {"writer": writer, "rounds": str(len(row["rounds"]))}
+    measured = {"necessity_model": row["necessity_model"]} if row.get("necessity_prior") is not None else {}
+    return (
+        values | {"grader": row["grader"]["kind"]} | {name: row[name] for name in ("origin", "difficulty")} | measured
+    )
 
-    n_images: int = 0
-    videos: set[str] = field(default_factory=set)
-    writers: Counter[str] = field(default_factory=Counter)
-    rounds: Counter[int] = field(default_factory=Counter)
-    first: tuple[Trajectory, Sample] | None = None
-    """The row that is shown as the example."""
-    _looks: list[float] = field(default_factory=list)
-    _scores: dict[str, list[float]] = field(default_factory=lambda: defaultdict(lambda: [0.0, 0]))
-    """Sum and number, by check."""
 
-    def add(self, row: Trajectory, sample: Sample) -> None:
-        super().add(row, sample)
-        self.n_images += len(row.shown_images)
-        self.videos.update(video.sha256 for video in sample.videos)
-        self.writers[writer_in_words(row.provenance.policy, row.provenance.model)] += 1
-        self.rounds[len(row.rounds)] += 1
-        for check in row.checks:
-            if check.score is not None:
-                score = self._scores[check.name]
-                score[0] += check.score
-                score[1] += 1
-        self._looks += look_scores(row.checks)
-        self.first = self.first or (row, sample)
-
-    @property
-    def mean_scores(self) -> Mapping[str, float]:
-        """Mean score of every check that counts votes or measures."""
-        return {name: total / n for name, (total, n) in sorted(self._scores.items())}
-
-    @property
-    def first_looks(self) -> FirstLooks:
-        return first_looks(self._looks)
+def _without_images(row: Mapping[str, Any]) -> dict[str, Any]:
+    rounds = [{"thought": turn["thought"], "code": turn["code"]} for turn in row["rounds"][:1]]
+    return {
+        "question": row["question"],
+        "rounds": rounds,
+        "final_thought": row["final_thought"],
+        "answer": row["answer"],
+    }
 
 
 @dataclass
-class RlFacts(SampleFacts):
-    """Counts over RL rows; ``from_drafts``: ids of the ``annotators``' samples that began as a policy's draft."""
+class RlFacts(RowFacts):
+    """With who made and measured the rows; ``from_drafts``: ids of the ``annotators``' samples that began as a policy's
+    draft."""
 
     workspace: Workspace = field(kw_only=True)
     partitions: Sequence[str] = field(kw_only=True)
     annotators: Annotators = field(kw_only=True)
     from_drafts: Collection[str] = field(kw_only=True)
-    n_with_accepted: int = 0
-    public_or_annotated: Counter[str] = field(default_factory=Counter)
-    difficulties: Counter[str] = field(default_factory=Counter)
-    graders: Counter[str] = field(default_factory=Counter)
-    necessity_models: set[str | None] = field(default_factory=set)
-    priors: array[float] = field(default_factory=lambda: array("d"))
     _origins: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     def add(self, row: RLRow, sample: Sample) -> None:
         super().add(row, sample)
-        self.public_or_annotated[row.origin] += 1
-        self.difficulties[row.difficulty] += 1
-        self.graders[row.grader.kind] += 1
-        self.n_with_accepted += len(right_answers(sample)) > 1
-        if row.necessity is not None:
-            self.necessity_models.add(row.necessity.forced.judge)
-            self.priors.append(row.necessity.prior)
         for what, who in self._who(row).items():
             self._origins[what][who or _NOT_MEASURED] += 1
-
-    @property
-    def counts(self) -> Mapping[str, Mapping[str, int]]:
-        """Rows by what they are."""
-        return {
-            "origin": self.public_or_annotated,
-            "source": self.sources,
-            "category": self.categories,
-            "difficulty": self.difficulties,
-            "grader": self.graders,
-            "licence": self.licenses,
-        }
 
     @property
     def origins(self) -> list[tuple[str, str, int]]:
@@ -144,7 +146,7 @@ class RlFacts(SampleFacts):
         """``origins`` as ``dataset_reader.origins_in`` reads them."""
         names = {what: ", ".join(sorted(who.keys() - {_NOT_MEASURED})) for what, who in self._origins.items()}
         judged_by = ", ".join(f"{who} ({what})" for what, who in names.items() if who and what != _AUTHOR)
-        annotated_by = self.annotators if self.public_or_annotated["annotated"] else ""
+        annotated_by = self.annotators if self.columns["origin"]["annotated"] else ""
         return {"written_by": names.get(_AUTHOR, ""), "judged_by": judged_by, "annotated_by": annotated_by}
 
     def _who(self, row: RLRow) -> Mapping[str, str | None]:
@@ -185,21 +187,9 @@ def intake_choices(tables: Tables, partitions: Iterable[str]) -> list[str]:
     return [*frames, *(f"{source}: {n} {line}" for (source, line), n in label_choices.items())]
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseFacts:
-    """A released family: every row is counted at every check, whichever it failed first."""
-
-    n_rows: int
-    n_read: int
-    unread: Mapping[str, int]
-    """Rows that could not be read, by reason."""
-    n_checked: int
-    failed: Mapping[str, int]
-    """Rows by check that says no; a check that all pass has 0."""
-
-
-def release_facts(tables: Tables, family: str, partitions: Sequence[str]) -> ReleaseFacts:
-    """The facts of a released family. Raises ``TableMissing``."""
+def release_facts(tables: Tables, family: str, partitions: Sequence[str]) -> dict[str, Any]:
+    """Rows of a released family: ``unread`` by reason, and ``failed`` by check, whichever a row failed first (0 for one
+    that all pass). Raises ``TableMissing``."""
     unread: Counter[str] = Counter()
     failed: Counter[str] = Counter()
     n_read = n_checked = 0
@@ -210,4 +200,5 @@ def release_facts(tables: Tables, family: str, partitions: Sequence[str]) -> Rel
         for (checks,) in tables.columns(TableKey((family, "verdicts"), partition), "checks"):
             n_checked += 1
             failed.update({check["name"]: int(not check["passed"]) for check in checks})
-    return ReleaseFacts(n_read + unread.total(), n_read, dict(sorted(unread.items())), n_checked, dict(failed))
+    rows = {"n_rows": n_read + unread.total(), "n_read": n_read, "n_checked": n_checked}
+    return rows | {"unread": dict(sorted(unread.items())), "failed": failed}

@@ -78,11 +78,8 @@ def find_source(dataset: str, datasets: StorePath, *, split: str, prompts: Store
     kind = kind_of(files[0])
     for file in files:
         require_columns(file, kind, NEEDED[kind])
-    return ExportSource(_name(dataset), split, files, kind)
-
-
-def _name(dataset: str) -> str:
-    return Path(dataset).resolve().name if "://" in dataset or Path(dataset).is_dir() else dataset
+    is_path = "://" in dataset or Path(dataset).is_dir()
+    return ExportSource(Path(dataset).resolve().name if is_path else dataset, split, files, kind)
 
 
 def shipped_folders(dataset: str, datasets: StorePath, prompts: StorePath | None) -> list[StorePath]:

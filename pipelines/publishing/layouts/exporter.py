@@ -37,6 +37,8 @@ class Exported:
     reasons: Mapping[str, int]
     """Rejected rows, by reason."""
     reused: bool
+    manifest: str = ""
+    """Its digest."""
 
 
 def export(dataset: ExportSource, layout: Layout, out: Path) -> Exported:
@@ -52,7 +54,7 @@ def export(dataset: ExportSource, layout: Layout, out: Path) -> Exported:
     if not is_done:
         _replace(out, dataset, layout, inputs)
         facts = marker_facts(out)
-    return Exported(out, facts["n_rows"], facts["n_images"], facts["reasons"], is_done)
+    return Exported(out, facts["n_rows"], facts["n_images"], facts["reasons"], is_done, facts.get("manifest", ""))
 
 
 def _replace(out: Path, dataset: ExportSource, layout: Layout, inputs: str) -> None:
@@ -120,14 +122,13 @@ def _write(dataset: ExportSource, layout: Layout, folder: Path, inputs: str) -> 
     files, graders = (dict(sorted(counts.items())) for counts in (writer.n_rows, writer.graders))
     counted = {"n_rows": writer.n_rows.total(), "n_images": writer.n_images, "most_pixels": writer.most_pixels}
     facts = ExportFacts(dataset, files, reasons=dict(writer.reasons), graders=graders, **counted)
-    verify_written(folder, layout, facts.files)
+    digests = verify_written(folder, layout, facts.files)
     for name, text in layout.extra_files(facts).items():
         (folder / name).write_text(text)
     if layout.of == "prompts":
         shutil.copyfile(REWARD, folder / REWARD.name)
     (folder / "README.md").write_text(render(_README, layout=layout, facts=facts) + "\n")
-    write_manifest(folder, {})
-    counts = {"n_rows": facts.n_rows, "n_images": facts.n_images}
+    counts = {"n_rows": facts.n_rows, "n_images": facts.n_images, "manifest": write_manifest(folder, digests)}
     marker = {"layout": layout.name, "inputs": inputs, **counts, "reasons": facts.reasons, "files": _sizes(folder)}
     (folder / MARKER).write_text(json.dumps(marker, sort_keys=True))
 

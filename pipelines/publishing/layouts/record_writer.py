@@ -24,6 +24,8 @@ from darkroom.pipelines.publishing.dataset_reader import KEYS, read_files
 from darkroom.pipelines.publishing.layouts.base import Layout
 from darkroom.pipelines.publishing.layouts.export_source import LayoutError
 from darkroom.pipelines.publishing.layouts.turns import IMAGE, PLACEHOLDERS, Unfit, Unrenderable
+from darkroom.pipelines.publishing.manifest import RowDigest, row_digest
+from darkroom.pipelines.sources.jsonl import parsed_lines
 
 REJECTS = "rejects.jsonl"
 ROWS_PER_GROUP = 64
@@ -118,17 +120,33 @@ def verify(layout: Layout, record: Mapping[str, Any]) -> None:
         raise Unrenderable(Unfit.IMAGES_DIFFER, f"placeholders that stand for nothing: {', '.join(names)}")
 
 
-def verify_written(folder: Path, layout: Layout, files: Mapping[str, int]) -> None:
-    """Read parquet files back. Raises ``LayoutError`` unless every row is there with as many images as it shows."""
-    for name, n_rows in files.items() if layout.schema is not None else ():
-        n_read = 0
-        for n_read, record in enumerate(read_files([folder / name]), start=1):
-            try:
-                verify(layout, record)
-            except Unrenderable as error:
-                raise LayoutError(f"{name}, row {n_read}, reads back otherwise than it was written: {error}") from error
-        if n_read != n_rows:
+def verify_written(folder: Path, layout: Layout, files: Mapping[str, int]) -> dict[str, list[RowDigest]]:
+    """Read files back, for the digests of their rows. Raises ``LayoutError`` unless every row is there with as many
+    images as it shows."""
+    digests = defaultdict[str, list[RowDigest]](list)
+    for name, number, row_id, record in exported_rows(folder):
+        try:
+            verify(layout, record)
+        except Unrenderable as error:
+            raise LayoutError(f"{name}, row {number}, reads back otherwise than it was written: {error}") from error
+        digests[name].append((row_id, row_digest(record)))
+    for name, n_rows in files.items():
+        if (n_read := len(digests[name])) != n_rows:
             raise LayoutError(f"{name} holds {n_read} rows of the {n_rows} that were written; is the disk full?")
+    return digests
+
+
+def exported_rows(folder: Path) -> Iterator[tuple[str, int, str, Any]]:
+    """The rows of an export: file, number or line, id (the place where a row has none), and value."""
+    files = {path for path in folder.iterdir() if path.suffix in (".jsonl", ".parquet")} - {folder / REJECTS}
+    for file in sorted(files):
+        numbered: Iterator[tuple[int, Any]] = enumerate(read_files([file]), start=1)
+        if file.suffix == ".jsonl":
+            numbered = ((number, row) for number, row, _ in parsed_lines(file))
+        for number, row in numbered:
+            parts = (row, row.get("extra_info")) if isinstance(row, dict) else ()
+            names = [part.get(name) for part in parts if isinstance(part, dict) for name in KEYS.values()]
+            yield file.name, number, str(next(filter(None, names), f"{file.name}:{number}")), row
 
 
 def placeholders(messages: Sequence[Mapping[str, Any]]) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 
 from darkroom.pipelines.models.parsing import literal_boxes
-from darkroom.pipelines.records import Check, ImageRef, Round
+from darkroom.pipelines.records import ImageRef, Round
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.verification.case import Case
@@ -252,11 +252,6 @@ class FirstLooks(NamedTuple):
         hits, chance = self.n_hits / self.n, self.by_chance / self.n
         misses = (1 - hits) * math.log((1 - hits) / (1 - chance)) if hits < 1 else 0.0
         return self.n * (hits * math.log(hits / chance) + misses) > -math.log(FALSE_ALARMS)
-
-
-def look_scores(checks: Iterable[Check]) -> list[float]:
-    """Scores of ``place_could_be_known`` among a row's checks: at most one."""
-    return [check.score for check in checks if check.name == place_could_be_known.name and check.score is not None]
 
 
 def first_looks(scores: Iterable[float]) -> FirstLooks:

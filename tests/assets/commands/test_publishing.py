@@ -125,6 +125,8 @@ def test_the_repository_has_what_the_folder_has_and_nothing_older(sent: Sent, da
     assert sent.published.exit_code == 0, sent.published.stderr
     assert sent.hub.repositories == {REPOSITORY: {**content(dataset), "LICENSE": b"theirs"}}
     assert sent.hub.n_commits == 1, "the dry run sent nothing"
+    published = digest_bytes((dataset / MANIFEST).read_bytes())
+    assert sent.hub.messages == [f"crop: 4 rows, manifest {published}"]
     assert sent.published.stdout.splitlines()[-1].startswith(f"{sent.hub.url}/datasets/{REPOSITORY}/commit/")
 
 

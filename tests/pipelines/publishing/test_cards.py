@@ -9,8 +9,8 @@ import pytest
 from datasets.info import DatasetInfosDict
 from huggingface_hub import DatasetCard
 
-from darkroom.pipelines.publishing.cards import front_matter, licence_parts
-from darkroom.pipelines.publishing.cards.row_facts import SampleFacts
+from darkroom.pipelines.publishing.cards import front_matter, licence_parts, render_card
+from darkroom.pipelines.publishing.cards.row_facts import RowFacts
 from darkroom.pipelines.publishing.features import PROMPTS
 from darkroom.pipelines.publishing.rl_dataset import KEY, RlDataset
 from darkroom.pipelines.records import (
@@ -57,10 +57,10 @@ def card(workspace: Workspace, rows: list[RLRow], annotators: str, drafts: Colle
     dataset = RlDataset(workspace, [], [], Screening(workspace), names, frozenset(drafts))
     facts = dataset.facts()
     for one in rows:
+        facts.count(dataset.shipped_row(one, one.sample), "train")
         facts.add(one, one.sample)
     report = StageReport(KEY, len(rows), len(rows), 0, 0, 0, {}, Usage(), reused=False, performed=0)
-    own = {**dataset.card_facts(facts, workspace.local), "n_unlicensed": 0}
-    return dataset.card(facts, report, {"train": len(rows)}, own)
+    return render_card("prompts", dataset.card(facts, report, workspace.local))
 
 
 @pytest.mark.parametrize(("student", "forced", "judge"), list(product(WHO, WHO, WHO)))
@@ -107,10 +107,10 @@ def test_the_front_matter_is_as_the_hub_reads_it(workspace: Workspace) -> None:
     ],
 )
 def test_a_licence_is_the_hubs_or_a_name_of_a_line(licenses: list[str], expected: dict[str, str]) -> None:
-    facts = SampleFacts()
+    facts = RowFacts()
     for license in licenses:
-        facts.add(None, sample(license))
-    text = front_matter("t", facts, "prompts", tags=[], languages={})
+        facts.columns["licence"][license or "not stated"] += 1
+    text = front_matter("prompts", "t", tags=[], languages={}, facts=facts.counted())
     data = DatasetCard(f"---\n{text}\n---\n").data.to_dict()
     assert {name: value for name, value in data.items() if name.startswith("license")} == expected
     assert "language" not in data
@@ -128,7 +128,7 @@ def test_parts_of_compound_licences_are_named_once() -> None:
 
 @pytest.mark.parametrize(("n_rows", "size"), [(999, "n<1K"), (1000, "1K<n<10K"), (10_000, "10K<n<100K")])
 def test_the_size_is_a_category_of_the_hub(n_rows: int, size: str) -> None:
-    assert f"- {size}\n" in front_matter("t", SampleFacts(n_rows), "prompts", tags=[], languages={})
+    assert f"- {size}\n" in front_matter("prompts", "t", [], {}, RowFacts(n_rows=n_rows).counted())
 
 
 def test_whom_figures_were_measured_on() -> None:

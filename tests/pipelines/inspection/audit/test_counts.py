@@ -33,6 +33,7 @@ PROMPT: dict[str, Any] = {
     "n_answers": 8,
     "never_solved": False,
     "necessity_prior": 0.5,
+    "necessity_model": "student",
     "accuracy_forced": 0.75,
     "accuracy_forbidden": 0.25,
     "suitable": True,
@@ -86,9 +87,10 @@ def test_a_rl_cards_figures_are_counted(tmp_path: Path):
     lines = ["2 questions with answers that a grader can tell.", "| difficulty hard | 1 |", "| grader text | 1 |"]
     (tmp_path / "README.md").write_text("\n".join(lines))
     assert [finding.reason for finding in totals.findings()] == [
-        "README.md: says 2 questions; counted 1",
-        "README.md: grader number: 0; counted 1",
-        "README.md: grader text: 1; counted 0",
+        "README.md: says '2 questions with', which rows and facts do not give",
+        "README.md: says '| grader text | 1 |', which rows and facts do not give",
+        "README.md: does not say '| grader number | 1 |', which rows and facts give",
+        "README.md: does not say '1 questions with', which rows and facts give",
     ]
 
 
@@ -104,6 +106,8 @@ def test_first_looks_that_know_too_much_are_a_finding(tmp_path: Path):
         for number in range(n):
             look = {"name": "place_could_be_known", "score": 0.75 if number < n_hits else -0.25}
             row = PROMPT | {"trajectory_id": f"t{number}", "question": f"{number}?", "final_thought": "", "rounds": []}
+            row["provenance"] = {"policy": "oracle", "model": "oracle"}
+            del row["grader"]
             assert list(totals.row(row | {"checks": [look, {"name": "executes", "score": 1.0}]}, "train")) == []
         return [(finding.kind, finding.reason) for finding in totals.findings()]
 

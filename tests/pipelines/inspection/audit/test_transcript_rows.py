@@ -96,8 +96,12 @@ def test_code_about_a_video_is_not_measured_in_a_conversation(tmp_path, python):
 
 
 def test_what_cannot_be_read_is_named(exported, tmp_path):
-    with pytest.raises(UserError, match="export for verl_sft"):
-        find_conversations(exported("verl_sft"), None)
+    of_another_trainer = exported("verl_sft")
+    with pytest.raises(UserError, match="only files and rows are compared"):
+        audit(find_conversations(of_another_trainer, None), parts=["replay"])
+    (of_another_trainer / "MANIFEST").unlink()
+    with pytest.raises(UserError, match=r"export for verl_sft.* which is not there"):
+        find_conversations(of_another_trainer, None)
     with pytest.raises(UserError, match="kind jsonl"):
         find_conversations(tmp_path, "arxivqa")
     assert find_conversations(tmp_path, None) is None

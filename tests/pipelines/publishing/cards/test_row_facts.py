@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from darkroom.pipelines.generation.stage import SAMPLES
-from darkroom.pipelines.publishing.cards.row_facts import RlFacts, SampleFacts, SftFacts, intake_choices
+from darkroom.pipelines.publishing.cards.row_facts import RlFacts, RowFacts, intake_choices
 from darkroom.pipelines.publishing.judge_stats import origins_of
+from darkroom.pipelines.publishing.parquet_shards import trajectory_row
 from darkroom.pipelines.records import (
     Check,
     CheckedLabel,
@@ -53,7 +54,7 @@ def test_a_card_names_the_frame_of_boxes_the_choice_of_labels_and_what_intake_de
         facts = {"n_in": 0, "notes": notes}
         workspace.tables.write(TableKey(SAMPLES, partition), Sample, [], [], inputs="", facts=facts)
     choices = intake_choices(workspace.tables, ["streets-0000", "streets-0001", "demo-0000", "missing-0000"])
-    facts = SampleFacts(choices=choices)
+    facts = RowFacts(choices=choices)
     for steps in ("mode P;flattened on white;format GIF", "mode I;16;scaled from 12 bits", "exif_orientation"):
         image = ImageRef("ab" * 32, 9, 9, "RGB", "PNG", "cd" * 32, f"ingest: {steps}")
         facts.add(None, Sample(steps, "streets", "1", "CC0", (image, image), "Which?", (), "This", Truth(), ""))
@@ -72,12 +73,13 @@ ORACLE = Provenance("oracle", "oracle", "", "{}", "0" * 64, "1" * 64, 7, "0.1.0"
 ROW = Trajectory("t", "s", "crop", "thyme", (), (), "", "", "last_round", (), Usage(), ORACLE)
 
 
-def test_a_card_counts_first_looks_and_who_wrote() -> None:
-    facts, sample = SftFacts(), Sample("s", "streets", "1", "CC0", (), "Which?", (), "This", Truth(), "OCR")
+def test_a_card_counts_first_looks_and_who_wrote(workspace: Workspace) -> None:
+    facts, sample = RowFacts(), Sample("s", "streets", "1", "CC0", (), "Which?", (), "This", Truth(), "OCR")
     for score in (0.75, -0.25, -0.25, None):
-        facts.add(replace(ROW, checks=(Check("place_could_be_known", True, score),)), sample)
+        row = replace(ROW, checks=(Check("place_could_be_known", True, score),))
+        facts.count(trajectory_row(sample, row, workspace.images), "train")
     assert (facts.first_looks.n, facts.first_looks.n_hits, facts.first_looks.by_chance) == (3, 1, 0.75)
-    assert dict(facts.writers) == {"the embedded oracle (a script that knows the truth; no model)": 4}
+    assert dict(facts.columns["writer"]) == {"the embedded oracle (a script that knows the truth; no model)": 4}
 
 
 def test_who_wrote_and_who_judged_is_said_in_words(workspace: Workspace) -> None:

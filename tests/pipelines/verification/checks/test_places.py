@@ -22,7 +22,7 @@ from darkroom.pipelines.verification.checks import (
     not_blank,
     place_could_be_known,
 )
-from darkroom.pipelines.verification.checks.crop import FirstLooks, first_looks, look_scores
+from darkroom.pipelines.verification.checks.crop import FirstLooks, first_looks
 from darkroom.pipelines.verification.checks.image_operations import print_can_be_read
 from darkroom.pipelines.vision.crop_localization import CropLocation
 from darkroom.pipelines.vision.legibility import TextLine
@@ -183,13 +183,6 @@ def test_counts_come_back_out_of_the_scores(scores: list[float]) -> None:
     counted = first_looks(scores)
     assert counted.n_hits == sum(score > 0 for score in scores)
     assert counted.by_chance == pytest.approx(sum((1 - score) if score > 0 else -score for score in scores))
-
-
-def test_scores_are_read_back_from_a_rows_checks(looks) -> None:
-    case = looks(around(SIGNS[0]))
-    measured = [place_could_be_known(case), not_blank(case)]
-    assert look_scores(measured) == [measured[0].score]
-    assert look_scores([not_blank(case)]) == []
 
 
 # --- what is shown
