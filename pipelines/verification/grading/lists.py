@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, product
 
 from darkroom.pipelines.verification.grading.answer_text import bare, levels, open_words
-from darkroom.pipelines.verification.grading.dates import ORDINALS
+from darkroom.pipelines.verification.grading.number_words import nth
 from darkroom.pipelines.verification.grading.numeric import as_number, same_number
 from darkroom.pipelines.verification.grading.sentences import cores
 from darkroom.pipelines.verification.grading.text_match import same_text
@@ -18,7 +18,6 @@ from darkroom.pipelines.verification.grading.word_lists import Patterns, read_wo
 
 MAX_ELEMENTS = 64
 _RE = Patterns(read_words(__file__))
-_ORDINAL = re.compile(rf"\A(?:({'|'.join(ORDINALS[:6])})|([1-6])(?:st|nd|rd|th))(?: is)?:? (?=\S)", re.IGNORECASE)
 
 
 def same_list(
@@ -56,10 +55,11 @@ def _other_splits(answer: str, is_ordered: bool) -> Iterator[tuple[str, ...]]:
     if is_ordered:
         steps = _split_at(_RE.arrow, _RE.step.sub(" > ", text))
         yield steps
-        ordinals = [_ORDINAL.match(step) for step in steps]
-        names = [match and (match[1] or ORDINALS[int(match[2]) - 1]).casefold() for match in ordinals]
-        if steps and names == ORDINALS[: len(steps)]:
-            yield tuple(_ORDINAL.sub("", step) for step in steps)
+        ordinals = [_RE.ordinal.match(step) for step in steps]
+        if steps and [nth(match[1]) if match else "" for match in ordinals] == [
+            f"{n}th" for n in range(1, len(steps) + 1)
+        ]:
+            yield tuple(_RE.ordinal.sub("", step) for step in steps)
     if _RE.numbered.match(text):
         yield _split_at(_RE.numbered, text)
     if _RE.letters.match(text):

@@ -13,8 +13,8 @@ from functools import lru_cache
 
 from darkroom.pipelines.records.answers import compatible, edit_similarity, matches
 from darkroom.pipelines.verification.grading.answer_text import bare
-from darkroom.pipelines.verification.grading.dates import ORDINALS, same_reading, wants_the_letters
-from darkroom.pipelines.verification.grading.number_words import TENS, in_digits, is_neutral_cjk
+from darkroom.pipelines.verification.grading.dates import same_reading, wants_the_letters
+from darkroom.pipelines.verification.grading.number_words import figures, in_digits, is_neutral_cjk, nth
 from darkroom.pipelines.verification.grading.numeric import same_span
 from darkroom.pipelines.verification.grading.sentences import ACTION, stem
 from darkroom.pipelines.verification.grading.word_lists import Patterns, read_words, rewrites, rewritten
@@ -23,8 +23,6 @@ _DATA = read_words(__file__)
 _RE = Patterns(_DATA)
 _SHORT, _SPELLING = _DATA["short"], _DATA["spelling"]
 _SAME = rewrites(_DATA["same"])
-_NTH = {word: n for n, word in enumerate(ORDINALS, 1)} | {f"{ten[:-1]}ieth": 10 * n for n, ten in enumerate(TENS, 2)}
-_NTH |= {f"{ten}-{ORDINALS[n]}": 10 * m + n + 1 for m, ten in enumerate(TENS, 2) for n in range(9)}
 _ROMAN = {ten + one: 10 * n + m for n, ten in enumerate(_DATA["xs"]) for m, one in enumerate(_DATA["is"])}
 _LOWERED = str.maketrans("₀₁₂₃₄₅₆₇₈₉⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "01234567890123456789+-")
 _ONE_SPELLING = str.maketrans({"‘": "'", "’": "'", "ʼ": "'", "“": '"', "”": '"', "\u2010": "-"})
@@ -126,17 +124,16 @@ def _forms(text: str) -> set[str]:
 def _numbered(text: str) -> list[str]:
     """The words of "Louis XIV" and of "Louis the Fourteenth", in any order."""
     words = [word for word in re.sub(r"[.,]", "", text).split() if word.casefold() != "the"]
-    plain = (str(_ROMAN.get(word) or _NTH.get(word.casefold()) or in_digits(word)).casefold() for word in words)
+    plain = (str(_ROMAN.get(word) or in_digits(figures(word))).casefold() for word in words)
     return sorted(_RE.nth_of.sub(r"\1", word) for word in plain)
 
 
 @lru_cache(maxsize=1024)  # one answer is compared with many
 def _long_form(text: str) -> str:
-    number = text if text.split(" ")[0].casefold() in _NTH else in_digits(" ".join(text.split()))
+    number = text if _RE.nth_of.match(figures(text.split(" ")[0])) else in_digits(" ".join(text.split()))
     plain = _without_article(text if "/" in number else number)
     plain = _RE.initials.sub(r"\1", plain.casefold().translate(_ONE_SPELLING))
-    words = [_RE.nth_of.sub(r"\1th", word) for word in _RE.points.sub("", plain).split()]
-    words = [f"{_NTH[word]}th" if word in _NTH else _SPELLING.get(word) or in_digits(word) for word in words]
+    words = [_SPELLING.get(word) or in_digits(nth(word)) for word in _RE.points.sub("", plain).split()]
     return rewritten(" ".join(_SHORT.get(word, word) if n else word for n, word in enumerate(words)), _SAME)
 
 
