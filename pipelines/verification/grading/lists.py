@@ -118,6 +118,9 @@ def same_element(element: str, expected: str, *, question: str, tolerance: float
     gloss = _RE.gloss.search(element)
     if gloss and "(" not in expected and not open_words(gloss[0]):
         element = element[: gloss.start()]
+    pairs = [_RE.pair.match(text) for text in (element, expected)]
+    if pairs[0] and pairs[1]:
+        return pairs[0].groups() == pairs[1].groups()  # "A-2", "A: 2"
     number, expected_number = as_number(bare(element)), as_number(bare(expected))
     same = same_number(number, expected_number, question=question, tolerance=tolerance)
     return same_text(element, expected, question) or tight(element) == tight(expected) if same is None else same

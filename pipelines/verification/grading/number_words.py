@@ -29,7 +29,7 @@ _PARTS = [
 _BEFORE, _AFTER = rewrites([*_DATA["before_reading"], *_PARTS]), rewrites(_DATA["after_reading"])
 _MULTIPLIERS: dict[str, int] = _DATA["multipliers"]
 _MULTIPLIED = re.compile(
-    r"\A([-+]?\s*\$?)(\d[\d,]*(?:\.\d+)?)"
+    r"\A([-+]?\s*(?:[$€£¥₹]|[A-Z]{3} )?)(\d[\d,]*(?:\.\d+)?)"
     rf"(?:\s+({any_of([name for name in _MULTIPLIERS if len(name) > 1])})|([kKMB]))(?![\w-])"
 )
 _MAX_CHARS = 400

@@ -128,6 +128,8 @@ def _alternatives(question: str) -> tuple[set[str], set[str]]:
     right = [*dropwhile((_ARTICLES | _PREPOSITIONS).__contains__, _words(_RE.apart.split(behind)[0]))]
     if not joint or not right or not last:
         return set(), set()
+    if last[0] in ("do", "does", "did") and not firsts and not {*right[1:2]} - _PREPOSITIONS:
+        right, last = right[:1], last[-1:]  # "Did sales rise or fall in May?"
     if firsts and _ASKS.isdisjoint(last):
         firsts[:1] = [_end_like(right, firsts[0])] if _ASKS.isdisjoint(firsts[0]) else []
     else:
@@ -254,12 +256,16 @@ _YES_NO = read_words(__file__, "polarity")
 _POLARITY = dict.fromkeys(_YES_NO["yes"], True) | dict.fromkeys(_YES_NO["no"], False)
 _NEUTRAL = FILLERS.union(_YES_NO["auxiliary"]).difference(_YES_NO["telling"])
 _REASONS, _PRONOUNS = frozenset(_YES_NO["reasons"]), frozenset(_YES_NO["pronouns"])
+_FOREIGN: dict[str, list[str]] = _YES_NO["foreign"]
+_FOREIGN_POLARITY = dict.fromkeys(_FOREIGN["yes"], True) | dict.fromkeys(_FOREIGN["no"], False)
 _MARKS, _MIN_CONTENT = frozenset(",.;!:-"), 3
 
 
 def same_polarity(answer: str, expected: str, *, question: str) -> bool | None:
     """Compare yes and no; None where neither is expected, or the question offers something else."""
     is_yes = {"yes": True, "no": False}.get(bare(expected).casefold())
+    if is_yes is None and (is_foreign_yes := _FOREIGN_POLARITY.get(bare(expected).casefold())) is not None:
+        return _same_foreign(answer, is_foreign_yes, question)
     if is_yes is None or len(answer) > MAX_CHARS or "?" in answer or OFFERS.search(question) or turning_words(question):
         return None
     if not (words := _RE.word_or_mark.findall(bare(answer).casefold().replace("’", "'"))):
@@ -273,6 +279,18 @@ def same_polarity(answer: str, expected: str, *, question: str) -> bool | None:
     says_it = {*content} <= {*map(stem, rest)} and rest[0] not in _POLARITY
     is_neutral = says_it and all(word in _NEUTRAL or stem(word) in stems for word in rest)
     return is_neutral and sum(turning_words(" ".join(rest)).values()) == (0 if is_yes else 1)
+
+
+def _same_foreign(answer: str, is_yes: bool, question: str) -> bool:
+    """Compare "Ja, die Ampel ist rot.": its other words are the question's, denied for a no, or say what is instead."""
+    first, *others = _RE.letters.findall(bare(answer).casefold()) or [""]
+    if _FOREIGN_POLARITY.get(first) is not is_yes or not {*_FOREIGN["open"]}.isdisjoint(others) or "?" in answer:
+        return False
+    is_denied = not {*_FOREIGN["denials"]}.isdisjoint(others)
+    known = {*_RE.letters.findall(question.casefold()), *SUBJECTS, *VERBS, *_FOREIGN["denials"]}
+    if not others or known.issuperset(others):
+        return not others or is_denied is not is_yes
+    return not is_yes and not is_denied
 
 
 def _agrees(words: list[str], is_yes: bool, question: str) -> bool:
