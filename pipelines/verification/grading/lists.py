@@ -55,10 +55,8 @@ def _other_splits(answer: str, is_ordered: bool) -> Iterator[tuple[str, ...]]:
     if is_ordered:
         steps = _split_at(_RE.arrow, _RE.step.sub(" > ", text))
         yield steps
-        ordinals = [_RE.ordinal.match(step) for step in steps]
-        if steps and [nth(match[1]) if match else "" for match in ordinals] == [
-            f"{n}th" for n in range(1, len(steps) + 1)
-        ]:
+        names = [nth(match[1]) if (match := _RE.ordinal.match(step)) else "1th" for step in steps]
+        if steps and names == [f"{n}th" for n in range(1, len(steps) + 1)]:
             yield tuple(_RE.ordinal.sub("", step) for step in steps)
     if _RE.numbered.match(text):
         yield _split_at(_RE.numbered, text)

@@ -14,7 +14,7 @@ denial if the answer is no and none if it is yes: "No, the door is open" says tw
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import dropwhile, product, takewhile
+from itertools import chain, dropwhile, product, takewhile
 
 from darkroom.pipelines.records.answers import compatible
 from darkroom.pipelines.verification.grading.answer_text import bare, hedging_words, open_words, turning_words
@@ -106,7 +106,11 @@ def _question(question: str) -> _Question:
         for word in takewhile(lambda word: word.casefold() not in _NO_HEAD, match[1].split())
         if stem(_plain(word)) not in offered
     ]
-    heads += [*shared, *_RE.of_property.findall(question.casefold()), *_RE.property.findall(question.casefold())]
+    heads += [
+        *shared,
+        *_RE.of_property.findall(question.casefold()),
+        *chain(*_RE.property.findall(question.casefold())),
+    ]
     leads = [*_PREPOSITIONS.intersection(words), *(lead for word in words for lead in _BEFORE.get(word, ()))]
     nouns = [word for word in words if not _is_bent(word)]
     known = [*words, *(relative for word in words for relative in _KIN.get(word, ()))]
@@ -216,7 +220,9 @@ def _behind_mark(
     for n in [n for n, mark in marks if mark in ":="][:1]:
         known = _SUBJECT | _VERB | sentence.stems
         before = [word for word in words[:n] if word != "="]
-        if all(w.isalpha() and (w in known or stem(w) in known or in_digits(w).isdigit()) for w in before):
+        if all(
+            (w in known or stem(w) in known or in_digits(w).isdigit()) and not any(map(str.isdigit, w)) for w in before
+        ):
             yield n
     if words and words[0] in _PREPOSITIONS | _ADVERBS:
         for n in (n for n, mark in marks if mark == ","):
@@ -263,8 +269,11 @@ _MARKS, _MIN_CONTENT = frozenset(",.;!:-"), 3
 
 def same_polarity(answer: str, expected: str, *, question: str) -> bool | None:
     """Compare yes and no; None where neither is expected, or the question offers something else."""
-    is_yes = {"yes": True, "no": False}.get(bare(expected).casefold())
-    if is_yes is None and (is_foreign_yes := _FOREIGN_POLARITY.get(bare(expected).casefold())) is not None:
+    word = bare(expected).casefold()
+    claim = _RE.true_or_false.sub("", question) if answer.casefold().startswith(("true", "false")) else question
+    is_yes = _POLARITY.get(word) if word in ("yes", "no") or claim != question else None
+    question = claim
+    if is_yes is None and (is_foreign_yes := _FOREIGN_POLARITY.get(word)) is not None:
         return _same_foreign(answer, is_foreign_yes, question)
     if is_yes is None or len(answer) > MAX_CHARS or "?" in answer or OFFERS.search(question) or turning_words(question):
         return None
@@ -278,13 +287,22 @@ def same_polarity(answer: str, expected: str, *, question: str) -> bool | None:
     content = content[1:] or content if words[0] in _PRONOUNS - {"there", "this", "that", "one"} else content
     says_it = {*content} <= {*map(stem, rest)} and rest[0] not in _POLARITY
     is_neutral = says_it and all(word in _NEUTRAL or stem(word) in stems for word in rest)
+    is_yes = is_yes is not _is_turned_round(rest, content)
     return is_neutral and sum(turning_words(" ".join(rest)).values()) == (0 if is_yes else 1)
 
 
-def _same_foreign(answer: str, is_yes: bool, question: str) -> bool:
+def _is_turned_round(words: Sequence[str], content: Sequence[str]) -> bool:
+    """Return whether "The blue bar is taller than the red one" answers "Is the red bar taller than the blue one?"."""
+    stems = [word for word in map(stem, words) if word in content]
+    return "than" in content and {*stems} == {*content} and stems != [*content]
+
+
+def _same_foreign(answer: str, is_yes: bool, question: str) -> bool | None:
     """Compare "Ja, die Ampel ist rot.": its other words are the question's, denied for a no, or say what is instead."""
     first, *others = _RE.letters.findall(bare(answer).casefold()) or [""]
-    if _FOREIGN_POLARITY.get(first) is not is_yes or not {*_FOREIGN["open"]}.isdisjoint(others) or "?" in answer:
+    if first not in _FOREIGN_POLARITY:
+        return None
+    if _FOREIGN_POLARITY[first] is not is_yes or not {*_FOREIGN["open"]}.isdisjoint(others) or "?" in answer:
         return False
     is_denied = not {*_FOREIGN["denials"]}.isdisjoint(others)
     known = {*_RE.letters.findall(question.casefold()), *SUBJECTS, *VERBS, *_FOREIGN["denials"]}
@@ -305,6 +323,8 @@ def _agrees(words: list[str], is_yes: bool, question: str) -> bool:
     n_denials = sum(turning_words(" ".join(clause)).values())
     if clause[:1] and (clause[0] in _POLARITY or clause[0] in _VERB):
         return False
+    if _is_turned_round(clause, content):
+        return not is_yes and not n_denials
     says_it = clause[:1] and clause[0] in _PRONOUNS and stems.issuperset(content[1:] or content)
     repeats = says_it or stems.issuperset(content)
     known = _NEUTRAL | _MARKS | _question(question).stems
