@@ -40,7 +40,7 @@ class Expression:
     def spelled(self) -> str:
         """The same for all spellings of one expression, and for no other form of it."""
         tight = re.sub(r"\s", "", self.tex.replace(r"\cdot", "*"))
-        return _RE.simple_power.sub(r"^\1", _RE.simple_frac.sub(r"\1/\2", tight))
+        return _RE.simple_power.sub(r"\1\2", _RE.simple_frac.sub(r"\1/\2", tight))
 
 
 @lru_cache(maxsize=1024)  # one answer is compared with many

@@ -108,7 +108,7 @@ def as_english(text: str, question: str) -> str:
         return _from_cjk(text, question)
     read = [figures(text, language) for language in _LANGUAGES] if is_foreign(question) else []
     numbers = [number for number in read if _RE.cardinal.match(number) and not text[0].isdigit()]
-    if numbers:
+    if numbers and (_RE.counts.search(question) or text.split()[0].casefold() not in SUBJECTS):
         return min(numbers, key=len)  # the language that reads most of it
     if (grouped := _RE.grouped.match(text)) and (grouped[2] or is_foreign(question)):
         decimals = f".{grouped[2]}" if grouped[2] else ""

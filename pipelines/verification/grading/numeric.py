@@ -17,7 +17,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 
-from darkroom.pipelines.verification.grading.number_words import in_digits, is_foreign
+from darkroom.pipelines.verification.grading.number_words import figures, in_digits, is_foreign
 from darkroom.pipelines.verification.grading.word_lists import Patterns, read_words, rewrites, rewritten
 
 
@@ -262,6 +262,8 @@ def spellings(text: str, expected: str, *, question: str, unit: str) -> Iterator
             value = quantity.value * scale
             rest = re.sub(r"\A[^a-zA-Z°%€£¥]*", "", number)
             yield f"{Decimal(value.numerator) / Decimal(value.denominator):f} {rest}".strip()
+    if (share := _RE.out_of.match(text)) and re.search(rf"\bof (?:the )?{in_digits(share[2])}\b", figures(question)):
+        yield in_digits(share[1])  # "4 of 10", of the ten that the question names
     power = _RE.power_of_ten.match(text)
     if power and text not in question and abs(expected_quantity.value) >= 10**6:
         yield f"1e{power[1]}"

@@ -118,6 +118,7 @@ def _question(question: str) -> _Question:
     beyond = {*map(stem, words[than:])} - {*map(stem, words[:than])} - FILLERS
     subject_verbs = _of_subject(words)
     leads += ["by"] if subject_verbs else []
+    leads += ["of"] if "'s " in question else []  # "the flag of the United Kingdom"
     parts = (map(stem, known), map(stem, verbs), map(stem, heads), nouns, leads, beyond, offered, subject_verbs)
     return _Question(
         *map(frozenset, parts), is_foreign=is_foreign(question), asks_for_action=bool(ACTION.search(question))

@@ -14,7 +14,7 @@ from functools import lru_cache
 from darkroom.pipelines.records.answers import compatible, edit_similarity, matches
 from darkroom.pipelines.verification.grading.answer_text import bare
 from darkroom.pipelines.verification.grading.dates import same_reading, wants_the_letters
-from darkroom.pipelines.verification.grading.number_words import figures, in_digits, is_neutral_cjk, nth
+from darkroom.pipelines.verification.grading.number_words import figures, in_digits, is_foreign, is_neutral_cjk, nth
 from darkroom.pipelines.verification.grading.numeric import same_span
 from darkroom.pipelines.verification.grading.sentences import ACTION, stem
 from darkroom.pipelines.verification.grading.word_lists import Patterns, read_words, rewrites, rewritten
@@ -46,6 +46,8 @@ def same_text(answer: str, expected: str, question: str) -> bool:
         return codes[0] == codes[1] or (" " in codes[1] and len({_RE.spaced.sub("", code) for code in codes}) == 1)
     if is_formula(expected_text, question):
         return _formula(text) == _formula(expected_text)
+    leads = [(_RE.foreign_article, "")] if is_foreign(question) else []
+    text, expected_text = (rewritten(part, [(_RE.the_one, r"\1"), *leads]) for part in (text, expected_text))
     if same_words(text, expected_text) or _is_within_cjk(text, expected_text, question):
         return True
     if same := same_reading(text, expected_text, question=question):
