@@ -50,7 +50,7 @@ def _other_splits(answer: str, is_ordered: bool) -> Iterator[tuple[str, ...]]:
     if "\n" in inner:
         return
     text = _RE.first.sub("", " ".join(inner.split()))
-    patterns = (_RE.arrow, _RE.dash) if is_ordered else (_RE.dash, _RE.joined, _RE.slash)
+    patterns = (_RE.arrow, _RE.dash) if is_ordered else (_RE.dash, _RE.joined, _RE.times)
     yield from (_split_at(pattern, text) for pattern in patterns)
     if is_ordered:
         steps = _split_at(_RE.arrow, _RE.step.sub(" > ", text))
@@ -60,8 +60,8 @@ def _other_splits(answer: str, is_ordered: bool) -> Iterator[tuple[str, ...]]:
             yield tuple(_RE.ordinal.sub("", step) for step in steps)
     if _RE.numbered.match(text):
         yield _split_at(_RE.numbered, text)
-    if text.replace(" ", "").isalpha() and 1 < len(words := text.split()) <= MAX_ELEMENTS:
-        yield tuple(words)
+    if _RE.letters.match(text):
+        yield tuple(text.split())
 
 
 def _split_at(pattern: re.Pattern[str], text: str) -> tuple[str, ...]:
@@ -116,6 +116,7 @@ def same_element(element: str, expected: str, *, question: str, tolerance: float
     gloss = _RE.gloss.search(element)
     if gloss and "(" not in expected and not open_words(gloss[0]):
         element = element[: gloss.start()]
+    element, expected = (_RE.shape.sub("", text) for text in (element, expected))
     pairs = [_RE.pair.match(text) for text in (element, expected)]
     if pairs[0] and pairs[1]:
         return pairs[0].groups() == pairs[1].groups()  # "A-2", "A: 2"

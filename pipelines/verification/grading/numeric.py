@@ -120,7 +120,9 @@ def same_quantity(
         return True
     rounded = [quantity for quantity in (answer, expected) if quantity.can_be_rounded]
     if is_exact or factor != 1 or not rounded:
-        return False
+        # 33.33 % of a third, which is no decimal itself
+        is_part = not is_exact and expected.n_decimals is None and expected.value.denominator > 1
+        return is_part and answer.can_be_rounded and 2 * apart <= Fraction(1, 10 ** (answer.n_decimals or 0)) * factor
     coarser = min(rounded, key=lambda quantity: quantity.n_decimals or 0)
     finer = expected if coarser is answer else answer
     n_decimals = coarser.n_decimals or 0

@@ -22,7 +22,7 @@ from darkroom.pipelines.verification.grading.number_words import SUBJECTS, VERBS
 from darkroom.pipelines.verification.grading.numeric import OTHER_WORDS, UNITS
 from darkroom.pipelines.verification.grading.word_lists import Patterns, read_words
 
-MAX_CHARS, MAX_WORDS, MAX_CORES = 240, 40, 24
+MAX_CHARS, MAX_WORDS, MAX_CORES, MAX_CODE = 240, 40, 24, 4
 
 _DATA = read_words(__file__)
 _RE = Patterns(_DATA)
@@ -50,8 +50,9 @@ def cores(answer: str, question: str, *, with_reason: bool = True) -> Iterator[s
         places = [(match.start(), match.end()) for match in _RE.word.finditer(text)]
         if len(places) <= MAX_WORDS:
             words = [_plain(text[start:end]) for start, end in places]
+            codes = [text[start:end].strip(_EDGE).isupper() and end - start <= MAX_CODE for start, end in places]
             sentence = _question(question)
-            starts = [n for n in range(len(words)) if not n or _opens(words[:n], words[n], sentence)]
+            starts = [n for n in range(len(words)) if not n or _opens(words[:n], words[n], sentence, is_code=codes[n])]
             starts += [n for n in _behind_mark(text, places, words, sentence) if n not in starts]
             ends = [n for n in range(1, len(words)) if _closes(words[n - 1], words[n:], sentence)] + [len(words)]
             for start, end in product(reversed(starts), ends):
@@ -188,11 +189,11 @@ def _plain(word: str) -> str:
     return compatible(word).casefold().replace("’", "'").strip(_EDGE)
 
 
-def _opens(before: Sequence[str], first: str, sentence: _Question) -> bool:
+def _opens(before: Sequence[str], first: str, sentence: _Question, *, is_code: bool) -> bool:
     """Return whether words may stand before an answer that begins with ``first``."""
     if any(stem(word) in sentence.beyond | sentence.offered for word in before) and "than" not in before:
         return False
-    is_code = len(first) == 1 or any(character.isdigit() for character in first) or _RE.roman.match(first) is not None
+    is_code = is_code or len(first) == 1 or any(map(str.isdigit, first)) or _RE.roman.match(first) is not None
     labels = _LABELS | {"with"} if len(first) == 1 else _LABELS
     if is_code and all(word in labels or (word.isalpha() and stem(word) in sentence.stems) for word in before):
         return before[-1] != "no"  # "Room 0042", "the letters A, B"; "no. 5" is read without its point
@@ -286,7 +287,9 @@ def same_polarity(answer: str, expected: str, *, question: str) -> bool | None:
     rest = [word for word in words if word not in _MARKS]
     content, stems = _content(question), _question(question).stems
     content = content[1:] or content if words[0] in _PRONOUNS - {"there", "this", "that", "one"} else content
-    says_it = {*content} <= {*map(stem, rest)} and rest[0] not in _POLARITY
+    says_it = {*content} <= {*map(stem, rest)} and (
+        rest[0] not in _POLARITY or (rest[0] == "no" and "there" in question)
+    )
     is_neutral = says_it and all(word in _NEUTRAL or stem(word) in stems for word in rest)
     is_yes = is_yes is not _is_turned_round(rest, content)
     return is_neutral and sum(turning_words(" ".join(rest)).values()) == (0 if is_yes else 1)

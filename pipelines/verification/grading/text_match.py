@@ -46,8 +46,10 @@ def same_text(answer: str, expected: str, question: str) -> bool:
         return codes[0] == codes[1] or (" " in codes[1] and len({_RE.spaced.sub("", code) for code in codes}) == 1)
     if is_formula(expected_text, question):
         return _formula(text) == _formula(expected_text)
-    leads = [(_RE.foreign_article, "")] if is_foreign(question) else []
-    text, expected_text = (rewritten(part, [(_RE.the_one, r"\1"), *leads]) for part in (text, expected_text))
+    if (thing := _RE.the_one.match(expected_text)) and same_words(text, thing[1]):
+        return True
+    if is_foreign(question):
+        text, expected_text = (_RE.foreign_article.sub("", part) for part in (text, expected_text))
     if same_words(text, expected_text) or _is_within_cjk(text, expected_text, question):
         return True
     if same := same_reading(text, expected_text, question=question):
@@ -58,7 +60,9 @@ def same_text(answer: str, expected: str, question: str) -> bool:
         return all(same_text(part, expected_text, question) for part in gloss.groups())
     if _is_short_form(text, expected_text):
         return True
-    deeds = [part.casefold().split() for part in (text, expected_text)]  # "taking out milk" for "takes out milk"
+    deeds = [
+        _RE.doer.sub("", part.casefold()).split() for part in (text, expected_text)
+    ]  # "taking out milk" for "takes out milk"
     first, expected_first = ([*map(stem, words[:1])] for words in deeds)
     return bool(ACTION.search(question)) and deeds[0][1:] == deeds[1][1:] and first == expected_first
 
@@ -67,7 +71,9 @@ def same_place(text: str, expected: str, question: str) -> bool:
     """Return whether an answer is the number alone of what the question asks for: "3" or "third" of "row 3"."""
     number, _, of = _long_form(expected).partition(" ")
     is_counted = number.isdigit() and of.isalpha() and f" {of}" in question and not re.match(r"\d+\b", expected)
-    return is_counted and _long_form(text) in (number, f"{number}th")
+    name, _, letter = expected.casefold().partition(" ")  # "C" of "Product C"
+    is_named = len(letter) == 1 and name in question.casefold().split() and text.casefold() == letter
+    return is_named or (is_counted and _long_form(text) in (number, f"{number}th"))
 
 
 def is_to_the_letter(answer: str, question: str) -> bool:
