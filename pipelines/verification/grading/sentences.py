@@ -283,6 +283,8 @@ def same_polarity(answer: str, expected: str, *, question: str) -> bool | None:
         return False
     polarity = _POLARITY.get(words[0])
     if polarity is not None and (len(words) == 1 or words[1] in _MARKS | _REASONS | _PRONOUNS):
+        if polarity is is_yes and _is_turned_round(answer.partition(" ")[2], question):
+            return not is_yes and not open_words(answer.partition(" ")[2])
         return polarity is is_yes and _agrees(words[1:], is_yes, question)
     rest = [word for word in words if word not in _MARKS]
     content, stems = _content(question), _question(question).stems
@@ -291,14 +293,19 @@ def same_polarity(answer: str, expected: str, *, question: str) -> bool | None:
         rest[0] not in _POLARITY or (rest[0] == "no" and "there" in question)
     )
     is_neutral = says_it and all(word in _NEUTRAL or stem(word) in stems for word in rest)
-    is_yes = is_yes is not _is_turned_round(rest, content)
+    is_yes = is_yes is not _is_turned_round(answer, question)
     return is_neutral and sum(turning_words(" ".join(rest)).values()) == (0 if is_yes else 1)
 
 
-def _is_turned_round(words: Sequence[str], content: Sequence[str]) -> bool:
+def _is_turned_round(answer: str, question: str) -> bool:
     """Return whether "The blue bar is taller than the red one" answers "Is the red bar taller than the blue one?"."""
-    stems = [word for word in map(stem, words) if word in content]
-    return "than" in content and {*stems} == {*content} and stems != [*content]
+    content, known = (
+        [word if len(word) == 1 else stem(word.casefold()) for word in _RE.word_or_letter.findall(text)]
+        for text in (question, answer)
+    )
+    content = [word for word in content if word not in _NEUTRAL]
+    known = [word for word in known if word in content]
+    return "than" in content and {*known} == {*content} and known != content
 
 
 def _same_foreign(answer: str, is_yes: bool, question: str) -> bool | None:
@@ -327,8 +334,6 @@ def _agrees(words: list[str], is_yes: bool, question: str) -> bool:
     n_denials = sum(turning_words(" ".join(clause)).values())
     if clause[:1] and (clause[0] in _POLARITY or clause[0] in _VERB):
         return False
-    if _is_turned_round(clause, content):
-        return not is_yes and not n_denials
     says_it = clause[:1] and clause[0] in _PRONOUNS and stems.issuperset(content[1:] or content)
     repeats = says_it or stems.issuperset(content)
     known = _NEUTRAL | _MARKS | _question(question).stems

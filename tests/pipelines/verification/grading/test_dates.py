@@ -33,6 +33,8 @@ from darkroom.pipelines.verification.grading.dates import (
         ("30/02/2021", "30/02/2021", None), ("30 February", "30 February", None), ("29 February", "29 February", True),
         ("29 February 2021", "29 February 2021", None), ("29 February 2020", "2020-02-29", True),
         ("2021-13-01", "2021-13-01", None), ("2021-12-01", "1 December 2021", True), ("32 March", "32 March", None),
+        ("0 March", "0 March", None), ("3 March 21", "3 March 21", None), ("3.1416", "3.1416", None),
+        ("3 -4 - 2021", "3/4/2021", True), ("٣ March", "٣ March", None),
         # a weekday has to be the date's
         ("Monday, 1 March 2021", "1 March 2021", True), ("Tuesday, 1 March 2021", "1 March 2021", False),
         ("Sunday 7 March 2021", "7 March 2021", True), ("Mon 1 March 2021", "Monday, 1 March 2021", True),

@@ -2,7 +2,14 @@
 
 import pytest
 
-from darkroom.pipelines.verification.grading.number_words import as_english, in_digits, in_words, is_neutral_cjk
+from darkroom.pipelines.verification.grading.number_words import (
+    as_english,
+    figures,
+    in_digits,
+    in_words,
+    is_neutral_cjk,
+    nth,
+)
 
 GERMAN, SPANISH, CHINESE, ENGLISH = "Wie hoch ist der Turm?", "¿Cuántos perros hay?", "图中有几个人?", "How high is it?"
 
@@ -142,3 +149,17 @@ def test_a_text_of_more_than_sixty_characters_is_no_number(n_chars, is_read):
 )
 def test_letters_of_the_question_say_nothing_unless_they_deny(text, question, is_neutral):
     assert is_neutral_cjk(text, question) is is_neutral
+
+
+def test_all_number_words_of_a_text_are_figures():
+    assert figures("the third of twelve cats") == "the 3rd of 12 cats"
+    assert figures("veintidós perros", "es") == "22 perros"
+    assert figures("two \ud800") == "two \ud800", "a lone surrogate is no text"
+
+
+@pytest.mark.parametrize(
+    ("word", "ordinal"),
+    [("third", "3th"), ("3rd", "3th"), ("twenty-first", "21th"), ("two", "2"), ("row", "row")],
+)
+def test_ordinals_have_one_spelling(word, ordinal):
+    assert nth(word) == ordinal
