@@ -54,7 +54,7 @@ def figures(text: str, language: str = "en") -> str:
 
 
 def nth(word: str) -> str:
-    """An ordinal, "third", "3rd" or "third's", as "3th"; any other text with its number words as digits."""
+    """An ordinal, "third", "3rd" or "third's", as "3th"; any other text with its numbers as digits."""
     return _RE.nth.sub(r"\1th", figures(word))
 
 

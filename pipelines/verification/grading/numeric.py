@@ -100,12 +100,12 @@ def _in_parts(text: str) -> Quantity | None:
     body = rewritten(text, _MEASURES)
     measures = _RE.measure.findall(body) if _RE.measures_alone.match(body) else []
     numbers, units = [read_quantity(number) for number, _ in measures], [_unit_named(unit) for _, unit in measures]
-    known = [(number.value, unit) for number, unit in zip(numbers, units, strict=True) if number and unit]
-    is_falling = all(larger.factor > smaller.factor for (_, larger), (_, smaller) in pairwise(known))
-    if len(known) < len(measures) or len({unit.dimension for _, unit in known}) != 1 or not is_falling:
+    sized = [(number.value, unit) for number, unit in zip(numbers, units, strict=True) if number and unit]
+    is_falling = all(larger.factor > smaller.factor for (_, larger), (_, smaller) in pairwise(sized))
+    if len(sized) < len(measures) or len({unit.dimension for _, unit in sized}) != 1 or not is_falling:
         return None
-    last = known[-1][1]
-    return Quantity(sum((value * unit.factor for value, unit in known), Fraction(0)) / last.factor, 0, None, last)
+    last = sized[-1][1]
+    return Quantity(sum((value * unit.factor for value, unit in sized), Fraction(0)) / last.factor, 0, None, last)
 
 
 def same_quantity(

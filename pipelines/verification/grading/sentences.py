@@ -299,25 +299,25 @@ def same_polarity(answer: str, expected: str, *, question: str) -> bool | None:
 
 def _is_turned_round(answer: str, question: str) -> bool:
     """Return whether "The blue bar is taller than the red one" answers "Is the red bar taller than the blue one?"."""
-    content, known = (
+    content, repeated = (
         [word if len(word) == 1 else stem(word.casefold()) for word in _RE.word_or_letter.findall(text)]
         for text in (question, answer)
     )
     content = [word for word in content if word not in _NEUTRAL]
-    known = [word for word in known if word in content]
-    return "than" in content and {*known} == {*content} and known != content
+    repeated = [word for word in repeated if word in content]
+    return "than" in content and {*repeated} == {*content} and repeated != content
 
 
 def _same_foreign(answer: str, is_yes: bool, question: str) -> bool | None:
-    """Compare "Ja, die Ampel ist rot.": its other words are the question's, denied for a no, or say what is instead."""
+    """Compare "Ja, die Ampel ist rot.": the rest repeats the question, denied for a no, or names what is instead."""
     first, *others = _RE.letters.findall(bare(answer).casefold()) or [""]
     if first not in _FOREIGN_POLARITY:
         return None
     if _FOREIGN_POLARITY[first] is not is_yes or not {*_FOREIGN["open"]}.isdisjoint(others) or "?" in answer:
         return False
     is_denied = not {*_FOREIGN["denials"]}.isdisjoint(others)
-    known = {*_RE.letters.findall(question.casefold()), *SUBJECTS, *VERBS, *_FOREIGN["denials"]}
-    if not others or known.issuperset(others):
+    neutral = {*_RE.letters.findall(question.casefold()), *SUBJECTS, *VERBS, *_FOREIGN["denials"]}
+    if not others or neutral.issuperset(others):
         return not others or is_denied is not is_yes
     return not is_yes and not is_denied
 
