@@ -10,6 +10,7 @@ clock.
 import re
 from contextlib import suppress
 from datetime import datetime, time
+from itertools import product
 
 from darkroom.pipelines.verification.grading.number_words import figures
 from darkroom.pipelines.verification.grading.numeric import SPANS, same_span, texts_of_span
@@ -98,10 +99,24 @@ def same_reading(answer: str, expected: str, *, question: str) -> bool | None:
     expected_time = _time(expected)
     read = [same_date(answer, expected), None if expected_time is None else _time(answer) == expected_time]
     read += [same_span(answer, expected, question=question), _same_hours(answer, expected)]
+    read += [_same_moment(answer, expected)]
     if expected_time is None or not _RE.time_of_day.search(question):
         read += [_pair(ratio, answer, expected)]
     verdicts = [same for same in read if same is not None]
     return any(verdicts) if verdicts else None
+
+
+def _same_moment(answer: str, expected: str) -> bool | None:
+    """Compare "14 June at 8 pm"; None where no date with its time is expected."""
+    moments, expected_moments = map(_moments, (answer, expected))
+    pairs = product(moments, expected_moments)
+    is_one = any(clock == clock_due and same_date(day, day_due) for (day, clock), (day_due, clock_due) in pairs)
+    return is_one if expected_moments else None
+
+
+def _moments(text: str) -> list[tuple[str, time]]:
+    ends = (text.rpartition(mark) for mark in (" at ", ", ", " "))
+    return [(day, clock) for day, _, end in ends if (clock := _time(end)) and _days(day)]
 
 
 def _same_hours(answer: str, expected: str) -> bool | None:

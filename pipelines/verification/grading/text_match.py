@@ -104,7 +104,7 @@ def _as_code(text: str, question: str) -> str:
     plain = " ".join(text.translate(_ONE_SPELLING).replace("\u2011", "-").casefold().split())
     if _RE.telephone.search(question) and _RE.grouped.match(plain):
         return re.sub(r"\A00", "+", re.sub(r"[^\d+]", "", plain))
-    return re.sub(r"\A(?:v\.?|version)\s*(?=\d)", "", plain)
+    return re.sub(r"\A(?:#\s*|(?:v\.?|version)\s*(?=\d))", "", plain)
 
 
 def _is_short_form(text: str, expected: str) -> bool:

@@ -95,6 +95,11 @@ def test_infinity_has_a_sign(text, sign):
         # opening hours
         ("9:00-17:00", "9 am to 5 pm", True), ("9 to 17", "9:00-17:00", True), ("9-17", "9:00-18:00", False),
         ("9:00", "9:00-17:00", False), ("9 to x", "9:00-17:00", False),
+        # a date with its time
+        ("June 14 at 8 pm", "14 June, 20:00", True), ("Saturday, 14 June, 8 p.m.", "14 June at 8 pm", True),
+        ("Sunday, 14 June, 8 pm", "Saturday, 14 June, 8 pm", False), ("14 June, 8 am", "14 June, 8 pm", False),
+        ("14 June", "14 June, 8 pm", False), ("8 pm", "14 June, 8 pm", False),
+        ("15 June, 8 pm", "14 June, 8 pm", False),
         # ratios
         ("3:4", "3/4", True), ("3 to 4", "3:4", True), ("3:5", "3:4", False), ("two to three", "2:3", True),
         ("1,000:1", "1000:1", True), ("3", "3:4", False), ("3-4", "3:4", False),
