@@ -48,7 +48,8 @@ def chosen_letter(answer: str, choices: Sequence[str], question: str = "") -> st
         return _concluded(parts[-1], parts[:-1], choices, question)
     if not letters and len(parts := _RE.ground.split(bare(answer), maxsplit=1)) > 1:
         return _concluded(parts[0], parts[1:], choices, question) if len(_words(parts[1])) >= _MIN_REASON else None
-    return letters.pop() if len(letters) == 1 else None
+    mentioned = {*_RE.letter.findall(answer)} & {letter for letter, _ in map(split_choice, choices)}
+    return letters.pop() if len(letters) == 1 and (letters.isdisjoint(mentioned) or letters == mentioned) else None
 
 
 def chosen_letters(answer: str, choices: Sequence[str], question: str) -> Iterator[frozenset[str]]:

@@ -7,43 +7,36 @@ another spelling of a written date only where one reading is possible or both ar
 """
 
 import re
-from collections.abc import Iterator
-from datetime import date, time
-from typing import NamedTuple
+from contextlib import suppress
+from datetime import datetime, time
+from itertools import product
 
-from darkroom.pipelines.verification.grading.number_words import ONES, TENS, in_digits
+from darkroom.pipelines.verification.grading.number_words import figures
 from darkroom.pipelines.verification.grading.numeric import SPANS, same_span, texts_of_span
-from darkroom.pipelines.verification.grading.word_lists import Patterns, any_of, read_words
+from darkroom.pipelines.verification.grading.word_lists import Patterns, read_words, rewrites, rewritten
 
 MAX_CHARS = 60
 
 _DATA = read_words(__file__)
 _RE = Patterns(_DATA)
-_MONTHS: list[str] = _DATA["months"]
-ORDINALS: list[str] = _DATA["ordinals"]
-_HOURS_OF: dict[str, int] = _DATA["hours_of"]
-_DATES = [re.compile(spelled) for spelled in _DATA["dates"]]
-_WEEKDAYS = [re.compile(rf"\A{day}\Z", re.IGNORECASE) for day in _DATA["weekdays"]]
-_NUMBERS = re.compile(rf"\b(?:{any_of(TENS)}(?:[- ]{any_of(ONES[1:10])})?|{any_of(ONES[::-1])})\b")
+_MONTHS = [(rf"(?<![^\W\d_]){name}\b\.?", f"m{n}") for n, name in enumerate(_DATA["months"], 1)]
+_DATE_WORDS, _TIME_WORDS = rewrites([*_MONTHS, *_DATA["date_words"]]), rewrites(_DATA["time_words"])
+_WORDS_OF_HOUR = rewrites(_DATA["words_of_hour"])
+_WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
-
-class CalendarDate(NamedTuple):
-    """A date, as far as it is written."""
-
-    year: int | None
-    month: int
-    day: int | None
+CalendarDate = tuple[int | None, int, int | None]
+"""Year, month and day, as far as they are written."""
 
 
 def same_date(answer: str, expected: str) -> bool | None:
     """Compare dates; None where the expected answer is none."""
-    figures, expected_figures = _figures(answer), _figures(expected)
-    if expected_figures is not None and len(set(_readings(expected_figures))) > 1:
+    days, expected_days = _days(answer), _days(expected)
+    if len({*expected_days}) > 1:
         # which is the day is not known: the same figures in the same order, or nothing
-        return figures == expected_figures
-    expected_day = _day(expected)
-    weekdays = {match[1][:3].casefold() for text in (answer, expected) if (match := _RE.weekday.match(text))}
-    return None if expected_day is None else _day(answer) == expected_day and len(weekdays) < 2
+        return days == expected_days
+    weekdays = {match[1][:3] for text in (answer, expected) if (match := _RE.weekday.match(_plain(text)))}
+    is_one = len({*days}) == 1 and days[:1] == expected_days[:1] and len(weekdays) < 2
+    return is_one if expected_days else None
 
 
 def wants_the_letters(question: str) -> bool:
@@ -51,92 +44,41 @@ def wants_the_letters(question: str) -> bool:
     return _RE.verbatim.search(question) is not None
 
 
-def _day(text: str) -> CalendarDate | None:
-    if len(text) > MAX_CHARS:
-        return None
-    plain = " ".join(text.split())
-    plain = _RE.lead.sub("", plain, count=1)
+def _days(text: str) -> list[CalendarDate]:
+    """The dates that the text may be: two where figures do not say which is the day, which comes first then."""
+    plain = figures(_plain(text))
     weekday = _RE.weekday.match(plain)
-    plain = plain[weekday.end() :] if weekday else plain
-    readings = set(_readings(figures)) if (figures := _figures(plain)) else set[CalendarDate]()
-    # in figures only where one date may be meant
-    dates = (_named(match) for spelled in _DATES if (match := spelled.match(plain)))
-    day = readings.pop() if len(readings) == 1 else next(filter(None, dates), None)
-    if day is None or not _exists(day):
-        return None
-    if weekday and day.year and day.day:
-        return day if _WEEKDAYS[date(day.year, day.month, day.day).weekday()].match(weekday[1]) else None
-    return day
+    plain = rewritten(plain[weekday.end() :] if weekday else plain, _DATE_WORDS)
+    plain = (_RE.gap.sub(" ", plain) if "m" in plain else plain).strip()
+    days: list[CalendarDate] = []
+    for form in _DATA["date_forms"] if _RE.date.match(plain) else ():
+        with suppress(ValueError):
+            # where no year is written, the one of 2000, a leap year
+            day = datetime.strptime(*((plain, form) if "%Y" in form else (f"{plain} 2000", f"{form} %Y")))
+            is_whole = "%Y" in form and "%d" in form
+            if not weekday or not is_whole or _WEEKDAYS[day.weekday()] == weekday[1][:3]:
+                days.append((day.year if "%Y" in form else None, day.month, day.day if "%d" in form else None))
+    return days
 
 
-def _named(match: re.Match[str]) -> CalendarDate | None:
-    fields = match.groupdict()
-    month = fields["month"].casefold().rstrip(".")
-    names = (n for n, name in enumerate(_MONTHS, 1) if re.fullmatch(name, month))
-    number = int(month) if month.isdigit() else next(names, None)
-    day = (fields.get("day") or "").casefold()
-    ordinal = ORDINALS.index(day) + 1 if day in ORDINALS else None
-    if number is None or (day and ordinal is None and not day.isdigit()):
-        return None
-    year = int(fields["year"]) if fields.get("year") else None
-    return CalendarDate(year, number, int(day) if day.isdigit() else ordinal)
-
-
-def _figures(text: str) -> tuple[int, int, int] | None:
-    match = _RE.figures.match(" ".join(text.split())) if len(text) <= MAX_CHARS else None
-    return (int(match[1]), int(match[3]), int(match[4])) if match and len(match[4]) == 4 else None
-
-
-def _readings(figures: tuple[int, int, int]) -> Iterator[CalendarDate]:
-    first, second, year = figures
-    yield from (day for day in (CalendarDate(year, second, first), CalendarDate(year, first, second)) if _exists(day))
-
-
-def _exists(day: CalendarDate) -> bool:
-    try:
-        date(day.year or 2000, day.month, day.day or 1)  # a leap year, where none is written
-    except ValueError:
-        return False
-    return True
+def _plain(text: str) -> str:
+    """The text without "on" or "at"; empty if it is long."""
+    return _RE.lead.sub("", " ".join(text.casefold().split()), count=1) if len(text) <= MAX_CHARS else ""
 
 
 def _time(text: str) -> time | None:
-    if len(text) > MAX_CHARS:
+    plain = _plain(text)
+    if (read := figures(plain)) != plain:
+        plain = rewritten(read, _WORDS_OF_HOUR)
+    plain = rewritten(plain, _TIME_WORDS)
+    if before := _RE.before.match(plain):
+        plain = f"{(int(before[2]) - 2) % 12 + 1}:{60 - int(before[1]):02}{before[3] or ''}"
+    if (clock := _RE.clock.match(plain)) is None:
         return None
-    plain = _RE.lead.sub("", " ".join(text.casefold().replace("’", "'").split()), count=1)
-    if plain in _HOURS_OF:
-        return time(_HOURS_OF[plain])
-    if (figures := _NUMBERS.sub(lambda word: in_digits(word[0]), plain)) != plain:
-        plain = _RE.hour_and_minute.sub(lambda clock: f"{clock[1]}:{int(clock[2]):02}", figures)
-    if match := _RE.clock.match(plain):
-        fields = match.groupdict("")
-        if not any(fields[part] for part in ("minute", "o", "half", "part")):
-            return None
-        hour, minute, second = (int(fields[part] or 0) for part in ("hour", "minute", "second"))
-        return _clock(hour, minute, second, match)
-    match = _RE.beside.match(plain)
-    return _beside(match) if match else None
-
-
-def _beside(match: re.Match[str]) -> time | None:
-    """ "a quarter to seven", "half past four"."""
-    word, hour = match["minutes"], int(match["hour"])
-    minutes = {"half": 30, "quarter": 15}.get(word) or int(word)
-    if not 0 < minutes < 60 or (word == "half" and match["way"] not in ("past", "after")) or not 1 <= hour <= 12:
-        return None
-    if match["way"] in ("past", "after"):
-        return _clock(hour, minutes, 0, match)
-    return _clock(hour - 1 or 12, 60 - minutes, 0, match)
-
-
-def _clock(hour: int, minute: int, second: int, match: re.Match[str]) -> time | None:
-    if not (half := match["half"] or "") and (part := match["part"]):
-        half = "a" if "morning" in part else "p"
-    if not (hour < 24 and minute < 60 and second < 60) or (half and not 1 <= hour <= 12):
-        return None
-    if half:
-        hour = hour % 12 + (12 if half == "p" else 0)
-    return time(hour, minute, second)
+    hour, minute, second = (int(part or 0) for part in clock.groups()[:3])
+    if clock[4]:
+        hour = hour % 12 + 12 * (clock[4] == "p") if 1 <= hour <= 12 else 24
+    return time(hour, minute, second) if hour < 24 and minute < 60 and second < 60 else None
 
 
 def infinity(text: str) -> int | None:
@@ -156,10 +98,24 @@ def same_reading(answer: str, expected: str, *, question: str) -> bool | None:
     expected_time = _time(expected)
     read = [same_date(answer, expected), None if expected_time is None else _time(answer) == expected_time]
     read += [same_span(answer, expected, question=question), _same_hours(answer, expected)]
+    read += [_same_moment(answer, expected)]
     if expected_time is None or not _RE.time_of_day.search(question):
         read += [_pair(ratio, answer, expected)]
     verdicts = [same for same in read if same is not None]
     return any(verdicts) if verdicts else None
+
+
+def _same_moment(answer: str, expected: str) -> bool | None:
+    """Compare "14 June at 8 pm"; None where no date with its time is expected."""
+    moments, expected_moments = map(_moments, (answer, expected))
+    pairs = product(moments, expected_moments)
+    is_one = any(clock == clock_due and same_date(day, day_due) for (day, clock), (day_due, clock_due) in pairs)
+    return is_one if expected_moments else None
+
+
+def _moments(text: str) -> list[tuple[str, time]]:
+    ends = (text.rpartition(mark) for mark in (" at ", ", ", " "))
+    return [(day, clock) for day, _, end in ends if (clock := _time(end)) and _days(day)]
 
 
 def _same_hours(answer: str, expected: str) -> bool | None:
@@ -173,5 +129,5 @@ def _pair(pattern: re.Pattern[str], answer: str, expected: str) -> bool | None:
     answer, expected = (_RE.thousands.sub("", " ".join(text.split())) for text in (answer, expected))
     if (expected_match := pattern.match(expected)) is None:
         return None
-    match = pattern.match(_NUMBERS.sub(lambda word: in_digits(word[0]), answer))
+    match = pattern.match(figures(answer))
     return match is not None and [*map(int, match.groups())] == [*map(int, expected_match.groups())]

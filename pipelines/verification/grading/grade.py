@@ -134,7 +134,9 @@ def _one_expression(core: str, expected: str, answer: str, sample: Sample) -> Gr
     if core and core.split() == expected.split():
         return graded(True, "maths", answer, sample, how="spelled the same")
     if maths.asks_for_a_form(sample.question):
-        return graded(maths.same_spelling(core, expected), "maths", answer, sample, how="in the form that is asked for")
+        parts = filter(None, (core, maths.result(core, sample.question)))
+        same = any(maths.same_spelling(part, expected) for part in parts)
+        return graded(same, "maths", answer, sample, how="in the form that is asked for")
     expression, expected_expression = maths.in_symbols(core), maths.in_symbols(expected)
     if "".join(expression.split()) == "".join(expected_expression.split()):
         return graded(True, "maths", answer, sample, how="spelled the same in symbols")

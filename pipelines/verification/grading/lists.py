@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, product
 
 from darkroom.pipelines.verification.grading.answer_text import bare, levels, open_words
-from darkroom.pipelines.verification.grading.dates import ORDINALS
+from darkroom.pipelines.verification.grading.number_words import nth
 from darkroom.pipelines.verification.grading.numeric import as_number, same_number
 from darkroom.pipelines.verification.grading.sentences import cores
 from darkroom.pipelines.verification.grading.text_match import same_text
@@ -18,7 +18,6 @@ from darkroom.pipelines.verification.grading.word_lists import Patterns, read_wo
 
 MAX_ELEMENTS = 64
 _RE = Patterns(read_words(__file__))
-_ORDINAL = re.compile(rf"\A(?:({'|'.join(ORDINALS[:6])})|([1-6])(?:st|nd|rd|th))(?: is)?:? (?=\S)", re.IGNORECASE)
 
 
 def same_list(
@@ -51,15 +50,14 @@ def _other_splits(answer: str, is_ordered: bool) -> Iterator[tuple[str, ...]]:
     if "\n" in inner:
         return
     text = _RE.first.sub("", " ".join(inner.split()))
-    patterns = (_RE.arrow, _RE.dash) if is_ordered else (_RE.dash, _RE.joined)
+    patterns = (_RE.arrow, _RE.dash) if is_ordered else (_RE.dash, _RE.joined, _RE.times)
     yield from (_split_at(pattern, text) for pattern in patterns)
     if is_ordered:
         steps = _split_at(_RE.arrow, _RE.step.sub(" > ", text))
         yield steps
-        ordinals = [_ORDINAL.match(step) for step in steps]
-        names = [match and (match[1] or ORDINALS[int(match[2]) - 1]).casefold() for match in ordinals]
-        if steps and names == ORDINALS[: len(steps)]:
-            yield tuple(_ORDINAL.sub("", step) for step in steps)
+        names = [nth(match[1]) if (match := _RE.ordinal.match(step)) else "1th" for step in steps]
+        if steps and names == [f"{n}th" for n in range(1, len(steps) + 1)]:
+            yield tuple(_RE.ordinal.sub("", step) for step in steps)
     if _RE.numbered.match(text):
         yield _split_at(_RE.numbered, text)
     if _RE.letters.match(text):
@@ -118,6 +116,10 @@ def same_element(element: str, expected: str, *, question: str, tolerance: float
     gloss = _RE.gloss.search(element)
     if gloss and "(" not in expected and not open_words(gloss[0]):
         element = element[: gloss.start()]
+    element, expected = (_RE.shape.sub("", text) for text in (element, expected))
+    pairs = [_RE.pair.match(text) for text in (element, expected)]
+    if pairs[0] and pairs[1]:
+        return pairs[0].groups() == pairs[1].groups()  # "A-2", "A: 2"
     number, expected_number = as_number(bare(element)), as_number(bare(expected))
     same = same_number(number, expected_number, question=question, tolerance=tolerance)
     return same_text(element, expected, question) or tight(element) == tight(expected) if same is None else same

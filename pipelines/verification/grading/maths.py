@@ -40,7 +40,7 @@ class Expression:
     def spelled(self) -> str:
         """The same for all spellings of one expression, and for no other form of it."""
         tight = re.sub(r"\s", "", self.tex.replace(r"\cdot", "*"))
-        return _RE.simple_power.sub(r"^\1", _RE.simple_frac.sub(r"\1/\2", tight))
+        return _RE.simple_power.sub(r"\1\2", _RE.simple_frac.sub(r"\1/\2", tight))
 
 
 @lru_cache(maxsize=1024)  # one answer is compared with many
@@ -123,7 +123,13 @@ def asks_for_a_form(question: str) -> bool:
 def same_spelling(answer: str, expected: str) -> bool:
     """Return whether both are one expression in one form: 3×5 is 3*5 and not 15."""
     expression, expected_expression = read_expression(answer), read_expression(expected)
-    return bool(expression and expected_expression and expression.spelled == expected_expression.spelled)
+    if not expression or not expected_expression:
+        return False
+    products = [each.spelled for each in (expression, expected_expression)]
+    if any(_RE.sum.search(_RE.in_brackets.sub("", product)) for product in products):
+        return products[0] == products[1]
+    factors, expected_factors = (sorted(_RE.at_factor.split(product)) for product in products)
+    return factors == expected_factors
 
 
 def same_expression(answer: str, expected: str, *, question: str) -> tuple[bool, str] | None:

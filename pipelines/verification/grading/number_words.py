@@ -12,28 +12,27 @@ and Japanese numbers go up to 99.
 import re
 from fractions import Fraction
 from functools import lru_cache
-from itertools import product
 
-from text_to_num import text2num
+from text_to_num import alpha2digit
 
-from darkroom.pipelines.verification.grading.word_lists import Patterns, any_of, read_words
+from darkroom.pipelines.verification.grading.word_lists import Patterns, any_of, read_words, rewrites, rewritten
 
 _DATA = read_words(__file__)
 _RE = Patterns(_DATA)
 ONES: list[str] = _DATA["ones"]
 TENS: list[str] = _DATA["tens"]
-_PARTS: dict[str, int] = _DATA["parts_of_one"]
+_PARTS = [
+    (pattern.replace("PART", part), instead.replace("SIZE", size))
+    for size, part in _DATA["parts_of_one"].items()
+    for pattern, instead in _DATA["parts_as_fractions"]
+]
+_BEFORE, _AFTER = rewrites([*_DATA["before_reading"], *_PARTS]), rewrites(_DATA["after_reading"])
 _MULTIPLIERS: dict[str, int] = _DATA["multipliers"]
-_MAX_WORDS = 16
-
-_POINT = re.compile(rf"\A\s+point((?:\s+{any_of(ONES[:10])})+)(?![\w-])", re.IGNORECASE)
-_AND_A_PART = re.compile(rf"\A\s+and\s+(a|{any_of(ONES[1:10])})[\s-]({any_of(list(_PARTS))})(?![\w-])", re.IGNORECASE)
-_A_PART = re.compile(rf"\A(?:(?:an?|one)[\s-]+)?({any_of(list(_PARTS))})(?![\w-])", re.IGNORECASE)
-_OF_PARTS = re.compile(rf"\A[\s-]({any_of(list(_PARTS))})(?![\w-])", re.IGNORECASE)
 _MULTIPLIED = re.compile(
-    r"\A([-+]?\s*\$?)(\d[\d,]*(?:\.\d+)?)"
+    r"\A([-+]?\s*(?:[$€£¥₹]|[A-Z]{3} )?)(\d[\d,]*(?:\.\d+)?)"
     rf"(?:\s+({any_of([name for name in _MULTIPLIERS if len(name) > 1])})|([kKMB]))(?![\w-])"
 )
+_MAX_CHARS = 400
 
 
 def in_words(number: int) -> str:
@@ -48,86 +47,39 @@ def in_words(number: int) -> str:
 
 
 @lru_cache(maxsize=1024)  # one answer is compared with many
+def figures(text: str, language: str = "en") -> str:
+    """Write all number words of a text as digits: "3rd of 12 cats". A long text stays as it is."""
+    is_read = len(text) <= _MAX_CHARS and _RE.surrogate.search(text) is None
+    return alpha2digit(text, language, threshold=0) if is_read else text
+
+
+def nth(word: str) -> str:
+    """An ordinal, "third", "3rd" or "third's", as "3th"; any other text with its numbers as digits."""
+    return _RE.nth.sub(r"\1th", figures(word))
+
+
+@lru_cache(maxsize=1024)  # one answer is compared with many
 def in_digits(text: str) -> str:
     """Write the number words at the beginning of ``text`` as digits; without any it stays as it is."""
-    if (measure := _RE.measures.match(text)) and (second := _words(text[measure.end() :])):
-        return f"{in_digits(_RE.an.sub('1 ', measure[1]))} {second}"
     sign = _RE.sign.match(text)
     body = text[sign.end() :] if sign else text
-    read = _words(body) or body
-    multiplied = _MULTIPLIED.sub(
+    read = body if _RE.digits.match(body) else _read(body)
+    read = _MULTIPLIED.sub(
         lambda match: f"{match[1]}{Fraction(match[2].replace(',', '')) * _MULTIPLIERS[match[3] or match[4]]}", read
     )
-    minus = sign is not None and sign[1].casefold() in ("minus", "negative")
-    if minus and multiplied[:1].isdigit():
-        return f"-{multiplied}"
-    return multiplied if sign is None or multiplied[:1].isdigit() else text
+    if sign and not read[:1].isdigit():
+        return text
+    return f"-{read}" if sign and sign[1].casefold() in ("minus", "negative") else read
 
 
-def _words(text: str) -> str:
-    """Read number words at the beginning of ``text``; empty where there are none."""
-    if article := _RE.one_and_a_half.match(text):
-        return f"1 1/2 {article[1]}"
-    if dozen := _RE.dozen.match(text):
-        return f"{6 if dozen[1] else 12}{text[dozen.end() :]}"
-    if part := _A_PART.match(text):
-        rest = re.sub(r"\A\s+(?:an?|of an?)\s+", " ", text[part.end() :])  # half an hour
-        return f"1/{_PARTS[part[1].casefold()]}{rest}"
-    if figure := _RE.figure.match(text):
-        return _with_part(figure[1], text[figure.end() :])
-    number, rest = _cardinal(text)
-    if number is None:
-        return ""
-    if decimals := _POINT.match(rest):
-        digits = "".join(str(ONES.index(word.casefold())) for word in decimals[1].split())
-        return f"{number}.{digits}{rest[decimals.end() :]}"
-    if parts := _OF_PARTS.match(rest):
-        return f"{number}/{_PARTS[parts[1].casefold()]}{rest[parts.end() :]}"
-    if dozen := re.match(r"\A dozen(?![\w-])", rest):
-        return f"{12 * number}{rest[dozen.end() :]}"
-    return _with_part(str(number), rest)
-
-
-def _with_part(number: str, rest: str) -> str:
-    part = _AND_A_PART.match(rest)
-    if part is None:
-        return number + rest
-    numerator = ONES.index(part[1].casefold()) if part[1].casefold() in ONES else 1
-    return f"{number} {numerator}/{_PARTS[part[2].casefold()]}{rest[part.end() :]}"
-
-
-def _cardinal(text: str) -> tuple[int | None, str]:
-    """The cardinal at the beginning, and what follows it. None where there is none, or another number word follows."""
-    words: list[str] = []
-    end = stop = n_known = 0
-    while len(words) < _MAX_WORDS and (match := _RE.next.match(text, end)):
-        word = match[1].casefold()
-        is_number = len(word) > 1 and _value((word,)) is not None
-        if not is_number and not (word == "and" and words) and not (word == "a" and not words):
-            break
-        words.append("one" if word == "a" else word)
-        end = match.end()
-        if is_number:
-            n_known, stop = len(words), end
-    read = tuple(words[:n_known])
-    number = _value(read)
-    return _year(read) if number is None else number, text[stop:]
-
-
-@lru_cache(maxsize=1024)
-def _value(words: tuple[str, ...], language: str = "en") -> int | None:
-    """The number that all of the words are."""
-    try:
-        return int(text2num(" ".join(words), language))
-    except ValueError:
-        return None
-
-
-def _year(words: tuple[str, ...]) -> int | None:
-    """Two numbers below a hundred that are a year: "eighteen ninety-five"."""
-    century, year = _value(words[:1]), _value(words[1:])
-    is_one = century is not None and year is not None and 12 < century <= 20 and 10 <= year < 100
-    return 100 * century + year if is_one and century is not None and year is not None else None
+def _read(text: str) -> str:
+    """The text with the number that it begins with as digits; as it is if two numbers stand there that are no year."""
+    plain = rewritten(text.lstrip(), _BEFORE) if len(text) <= _MAX_CHARS else text
+    head, *rest = _RE.second.split(plain, maxsplit=1)  # no ordinal here
+    first, hyphen, behind = head.partition("-")
+    read = figures(head) if figures(head) != head else f"{figures(first)}{hyphen}{behind}"
+    read = rewritten("".join([read, *rest]), _AFTER)
+    return text if not read[:1].isdigit() or (read != text and _RE.two_numbers.match(read)) else read
 
 
 _FOREIGN = read_words(__file__, "foreign_numbers")
@@ -140,7 +92,7 @@ _DIGITS: dict[str, int] = {digit: n for n, digit in enumerate(_CJK["digits"])} |
 _NUMERAL = re.compile(rf"\d+(?:\.\d+)?|[{''.join(_DIGITS)}十]{{1,3}}", re.ASCII)
 _COUNTER = re.compile(rf"\A\s*(?:{_CJK['counters']})")
 _FILLERS, _DENIALS = frozenset(_CJK["fillers"]), frozenset(_CJK["denials"])
-_MAX_CHARS, _MAX_FOREIGN = 60, 4
+_MAX_NUMBER_CHARS = 60
 
 
 def is_foreign(question: str) -> bool:
@@ -150,14 +102,14 @@ def is_foreign(question: str) -> bool:
 
 def as_english(text: str, question: str) -> str:
     """Write a number that ``text`` begins with, or is, in the English way; any other text stays as it is."""
-    if len(text) > _MAX_CHARS:
+    if len(text) > _MAX_NUMBER_CHARS:
         return text
     if _RE.letter.search(question) or _RE.letter.match(text):
         return _from_cjk(text, question)
-    words = text.split(" ") if is_foreign(question) else []
-    for n, language in product(range(min(len(words), _MAX_FOREIGN), 0, -1), _LANGUAGES):
-        if (number := _value(tuple(map(str.casefold, words[:n])), language)) is not None:
-            return " ".join([str(number), *words[n:]])
+    read = [figures(text, language) for language in _LANGUAGES] if is_foreign(question) else []
+    numbers = [number for number in read if _RE.cardinal.match(number) and not text[0].isdigit()]
+    if numbers and (_RE.counts.search(question) or text.split()[0].casefold() not in SUBJECTS):
+        return min(numbers, key=len)  # the language that reads most of it
     if (grouped := _RE.grouped.match(text)) and (grouped[2] or is_foreign(question)):
         decimals = f".{grouped[2]}" if grouped[2] else ""
         return f"{re.sub('[. ]', '', grouped[1])}{decimals}{text[grouped.end() :]}"

@@ -17,7 +17,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 
-from darkroom.pipelines.verification.grading.number_words import in_digits, is_foreign
+from darkroom.pipelines.verification.grading.number_words import figures, in_digits, is_foreign
 from darkroom.pipelines.verification.grading.word_lists import Patterns, read_words, rewrites, rewritten
 
 
@@ -49,7 +49,7 @@ UNITS = {name: unit for unit in (Unit(*key, tuple(names)) for key, names in _SPE
 MAX_NUMBER_CHARS = 60
 _PLACED = re.compile("(\\d?)\\s?([½¼¾⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])")
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
-_MAX_MEASURES, _MIN_DIGITS, _MIN_DECIMALS = 3, 3, 2
+_MIN_DIGITS, _MIN_DECIMALS = 3, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,23 +97,15 @@ def _in_line(text: str) -> str:
 
 def _in_parts(text: str) -> Quantity | None:
     """Several measures of one dimension, the larger first: "5 ft 11 in", "1 hour and 30 minutes", "1h30"."""
-    parts: list[Quantity] = []
-    end = 0
     body = rewritten(text, _MEASURES)
-    while end < len(body) and len(parts) < _MAX_MEASURES:
-        match = _RE.measure.match(body, end)
-        unit = _unit_named(match[2]) if match else None
-        number = read_quantity(match[1]) if match and unit else None
-        if match is None or unit is None or number is None:
-            return None
-        parts.append(replace(number, unit=unit))
-        end = match.end()
-    units = [part.unit for part in parts if part.unit is not None]
-    is_one = end == len(body) and len(parts) > 1 and len({unit.dimension for unit in units}) == 1
-    if not is_one or any(larger.factor <= smaller.factor for larger, smaller in pairwise(units)):
+    measures = _RE.measure.findall(body) if _RE.measures_alone.match(body) else []
+    numbers, units = [read_quantity(number) for number, _ in measures], [_unit_named(unit) for _, unit in measures]
+    sized = [(number.value, unit) for number, unit in zip(numbers, units, strict=True) if number and unit]
+    is_falling = all(larger.factor > smaller.factor for (_, larger), (_, smaller) in pairwise(sized))
+    if len(sized) < len(measures) or len({unit.dimension for _, unit in sized}) != 1 or not is_falling:
         return None
-    value = sum((part.value * unit.factor for part, unit in zip(parts, units, strict=True)), Fraction(0))
-    return Quantity(value / units[-1].factor, 0, None, units[-1])
+    last = sized[-1][1]
+    return Quantity(sum((value * unit.factor for value, unit in sized), Fraction(0)) / last.factor, 0, None, last)
 
 
 def same_quantity(
@@ -128,7 +120,9 @@ def same_quantity(
         return True
     rounded = [quantity for quantity in (answer, expected) if quantity.can_be_rounded]
     if is_exact or factor != 1 or not rounded:
-        return False
+        # 33.33 % of a third, which is no decimal itself
+        is_part = not is_exact and expected.n_decimals is None and expected.value.denominator > 1
+        return is_part and answer.can_be_rounded and 2 * apart <= Fraction(1, 10 ** (answer.n_decimals or 0)) * factor
     coarser = min(rounded, key=lambda quantity: quantity.n_decimals or 0)
     finer = expected if coarser is answer else answer
     n_decimals = coarser.n_decimals or 0
@@ -139,11 +133,10 @@ def same_quantity(
 def _decimal(match: re.Match[str], rest: str) -> Quantity | None:
     if re.match(r"[\d.,^/_]*\d", rest):
         return None
-    sign, digits, power = match[1], re.sub("[, '’]", "", match[2]), (match[3] or match[4] or "0").strip("{}")
+    digits, power = re.sub("[, '’]", "", match[2]), int((match[3] or match[4] or "0").strip("{}"))
     whole, _, decimals = digits.partition(".")
-    value = Fraction(int(whole + decimals or "0"), 10 ** len(decimals)) * Fraction(10) ** int(power)
-    n_decimals = len(decimals) - int(power) if decimals else None
-    return Quantity(-value if sign == "-" else value, len((whole + decimals).lstrip("0")), n_decimals)
+    value = Fraction(digits) * Fraction(10) ** power * (-1 if match[1] == "-" else 1)
+    return Quantity(value, len((whole + decimals).lstrip("0")), len(decimals) - power if decimals else None)
 
 
 def _fraction(match: re.Match[str], rest: str) -> Quantity | None:
@@ -271,6 +264,8 @@ def spellings(text: str, expected: str, *, question: str, unit: str) -> Iterator
             value = quantity.value * scale
             rest = re.sub(r"\A[^a-zA-Z°%€£¥]*", "", number)
             yield f"{Decimal(value.numerator) / Decimal(value.denominator):f} {rest}".strip()
+    if (share := _RE.out_of.match(text)) and re.search(rf"\bof (?:the )?{in_digits(share[2])}\b", figures(question)):
+        yield in_digits(share[1])  # "4 of 10", of the ten that the question names
     power = _RE.power_of_ten.match(text)
     if power and text not in question and abs(expected_quantity.value) >= 10**6:
         yield f"1e{power[1]}"

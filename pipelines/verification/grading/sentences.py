@@ -14,7 +14,7 @@ denial if the answer is no and none if it is yes: "No, the door is open" says tw
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import dropwhile, product, takewhile
+from itertools import chain, dropwhile, product, takewhile
 
 from darkroom.pipelines.records.answers import compatible
 from darkroom.pipelines.verification.grading.answer_text import bare, hedging_words, open_words, turning_words
@@ -22,7 +22,7 @@ from darkroom.pipelines.verification.grading.number_words import SUBJECTS, VERBS
 from darkroom.pipelines.verification.grading.numeric import OTHER_WORDS, UNITS
 from darkroom.pipelines.verification.grading.word_lists import Patterns, read_words
 
-MAX_CHARS, MAX_WORDS, MAX_CORES = 240, 40, 24
+MAX_CHARS, MAX_WORDS, MAX_CORES, MAX_CODE = 240, 40, 24, 4
 
 _DATA = read_words(__file__)
 _RE = Patterns(_DATA)
@@ -50,8 +50,9 @@ def cores(answer: str, question: str, *, with_reason: bool = True) -> Iterator[s
         places = [(match.start(), match.end()) for match in _RE.word.finditer(text)]
         if len(places) <= MAX_WORDS:
             words = [_plain(text[start:end]) for start, end in places]
+            codes = [text[start:end].strip(_EDGE).isupper() and end - start <= MAX_CODE for start, end in places]
             sentence = _question(question)
-            starts = [n for n in range(len(words)) if not n or _opens(words[:n], words[n], sentence)]
+            starts = [n for n in range(len(words)) if not n or _opens(words[:n], words[n], sentence, is_code=codes[n])]
             starts += [n for n in _behind_mark(text, places, words, sentence) if n not in starts]
             ends = [n for n in range(1, len(words)) if _closes(words[n - 1], words[n:], sentence)] + [len(words)]
             for start, end in product(reversed(starts), ends):
@@ -106,7 +107,11 @@ def _question(question: str) -> _Question:
         for word in takewhile(lambda word: word.casefold() not in _NO_HEAD, match[1].split())
         if stem(_plain(word)) not in offered
     ]
-    heads += [*shared, *_RE.of_property.findall(question.casefold()), *_RE.property.findall(question.casefold())]
+    heads += [
+        *shared,
+        *_RE.of_property.findall(question.casefold()),
+        *chain(*_RE.property.findall(question.casefold())),
+    ]
     leads = [*_PREPOSITIONS.intersection(words), *(lead for word in words for lead in _BEFORE.get(word, ()))]
     nouns = [word for word in words if not _is_bent(word)]
     known = [*words, *(relative for word in words for relative in _KIN.get(word, ()))]
@@ -114,6 +119,7 @@ def _question(question: str) -> _Question:
     beyond = {*map(stem, words[than:])} - {*map(stem, words[:than])} - FILLERS
     subject_verbs = _of_subject(words)
     leads += ["by"] if subject_verbs else []
+    leads += ["of"] if "'s " in question else []  # "the flag of the United Kingdom"
     parts = (map(stem, known), map(stem, verbs), map(stem, heads), nouns, leads, beyond, offered, subject_verbs)
     return _Question(
         *map(frozenset, parts), is_foreign=is_foreign(question), asks_for_action=bool(ACTION.search(question))
@@ -128,6 +134,8 @@ def _alternatives(question: str) -> tuple[set[str], set[str]]:
     right = [*dropwhile((_ARTICLES | _PREPOSITIONS).__contains__, _words(_RE.apart.split(behind)[0]))]
     if not joint or not right or not last:
         return set(), set()
+    if last[0] in ("do", "does", "did") and not firsts and not {*right[1:2]} - _PREPOSITIONS:
+        right, last = right[:1], last[-1:]  # "Did sales rise or fall in May?"
     if firsts and _ASKS.isdisjoint(last):
         firsts[:1] = [_end_like(right, firsts[0])] if _ASKS.isdisjoint(firsts[0]) else []
     else:
@@ -181,11 +189,11 @@ def _plain(word: str) -> str:
     return compatible(word).casefold().replace("’", "'").strip(_EDGE)
 
 
-def _opens(before: Sequence[str], first: str, sentence: _Question) -> bool:
+def _opens(before: Sequence[str], first: str, sentence: _Question, *, is_code: bool) -> bool:
     """Return whether words may stand before an answer that begins with ``first``."""
     if any(stem(word) in sentence.beyond | sentence.offered for word in before) and "than" not in before:
         return False
-    is_code = len(first) == 1 or any(character.isdigit() for character in first) or _RE.roman.match(first) is not None
+    is_code = is_code or len(first) == 1 or any(map(str.isdigit, first)) or _RE.roman.match(first) is not None
     labels = _LABELS | {"with"} if len(first) == 1 else _LABELS
     if is_code and all(word in labels or (word.isalpha() and stem(word) in sentence.stems) for word in before):
         return before[-1] != "no"  # "Room 0042", "the letters A, B"; "no. 5" is read without its point
@@ -214,7 +222,9 @@ def _behind_mark(
     for n in [n for n, mark in marks if mark in ":="][:1]:
         known = _SUBJECT | _VERB | sentence.stems
         before = [word for word in words[:n] if word != "="]
-        if all(w.isalpha() and (w in known or stem(w) in known or in_digits(w).isdigit()) for w in before):
+        if all(
+            (w in known or stem(w) in known or in_digits(w).isdigit()) and not any(map(str.isdigit, w)) for w in before
+        ):
             yield n
     if words and words[0] in _PREPOSITIONS | _ADVERBS:
         for n in (n for n, mark in marks if mark == ","):
@@ -254,25 +264,62 @@ _YES_NO = read_words(__file__, "polarity")
 _POLARITY = dict.fromkeys(_YES_NO["yes"], True) | dict.fromkeys(_YES_NO["no"], False)
 _NEUTRAL = FILLERS.union(_YES_NO["auxiliary"]).difference(_YES_NO["telling"])
 _REASONS, _PRONOUNS = frozenset(_YES_NO["reasons"]), frozenset(_YES_NO["pronouns"])
+_FOREIGN: dict[str, list[str]] = _YES_NO["foreign"]
+_FOREIGN_POLARITY = dict.fromkeys(_FOREIGN["yes"], True) | dict.fromkeys(_FOREIGN["no"], False)
 _MARKS, _MIN_CONTENT = frozenset(",.;!:-"), 3
 
 
 def same_polarity(answer: str, expected: str, *, question: str) -> bool | None:
     """Compare yes and no; None where neither is expected, or the question offers something else."""
-    is_yes = {"yes": True, "no": False}.get(bare(expected).casefold())
+    word = bare(expected).casefold()
+    claim = _RE.true_or_false.sub("", question) if answer.casefold().startswith(("true", "false")) else question
+    is_yes = _POLARITY.get(word) if word in ("yes", "no") or claim != question else None
+    question = claim
+    if is_yes is None and (is_foreign_yes := _FOREIGN_POLARITY.get(word)) is not None:
+        return _same_foreign(answer, is_foreign_yes, question)
     if is_yes is None or len(answer) > MAX_CHARS or "?" in answer or OFFERS.search(question) or turning_words(question):
         return None
     if not (words := _RE.word_or_mark.findall(bare(answer).casefold().replace("’", "'"))):
         return False
     polarity = _POLARITY.get(words[0])
     if polarity is not None and (len(words) == 1 or words[1] in _MARKS | _REASONS | _PRONOUNS):
+        if polarity is is_yes and _is_turned_round(answer.partition(" ")[2], question):
+            return not is_yes and not open_words(answer.partition(" ")[2])
         return polarity is is_yes and _agrees(words[1:], is_yes, question)
     rest = [word for word in words if word not in _MARKS]
     content, stems = _content(question), _question(question).stems
     content = content[1:] or content if words[0] in _PRONOUNS - {"there", "this", "that", "one"} else content
-    says_it = {*content} <= {*map(stem, rest)} and rest[0] not in _POLARITY
+    says_it = {*content} <= {*map(stem, rest)} and (
+        rest[0] not in _POLARITY or (rest[0] == "no" and "there" in question)
+    )
     is_neutral = says_it and all(word in _NEUTRAL or stem(word) in stems for word in rest)
+    is_yes = is_yes is not _is_turned_round(answer, question)
     return is_neutral and sum(turning_words(" ".join(rest)).values()) == (0 if is_yes else 1)
+
+
+def _is_turned_round(answer: str, question: str) -> bool:
+    """Return whether "The blue bar is taller than the red one" answers "Is the red bar taller than the blue one?"."""
+    content, repeated = (
+        [word if len(word) == 1 else stem(word.casefold()) for word in _RE.word_or_letter.findall(text)]
+        for text in (question, answer)
+    )
+    content = [word for word in content if word not in _NEUTRAL]
+    repeated = [word for word in repeated if word in content]
+    return "than" in content and {*repeated} == {*content} and repeated != content
+
+
+def _same_foreign(answer: str, is_yes: bool, question: str) -> bool | None:
+    """Compare "Ja, die Ampel ist rot.": the rest repeats the question, denied for a no, or names what is instead."""
+    first, *others = _RE.letters.findall(bare(answer).casefold()) or [""]
+    if first not in _FOREIGN_POLARITY:
+        return None
+    if _FOREIGN_POLARITY[first] is not is_yes or not {*_FOREIGN["open"]}.isdisjoint(others) or "?" in answer:
+        return False
+    is_denied = not {*_FOREIGN["denials"]}.isdisjoint(others)
+    neutral = {*_RE.letters.findall(question.casefold()), *SUBJECTS, *VERBS, *_FOREIGN["denials"]}
+    if not others or neutral.issuperset(others):
+        return not others or is_denied is not is_yes
+    return not is_yes and not is_denied
 
 
 def _agrees(words: list[str], is_yes: bool, question: str) -> bool:

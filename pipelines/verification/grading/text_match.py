@@ -13,8 +13,8 @@ from functools import lru_cache
 
 from darkroom.pipelines.records.answers import compatible, edit_similarity, matches
 from darkroom.pipelines.verification.grading.answer_text import bare
-from darkroom.pipelines.verification.grading.dates import ORDINALS, same_reading, wants_the_letters
-from darkroom.pipelines.verification.grading.number_words import TENS, in_digits, is_neutral_cjk
+from darkroom.pipelines.verification.grading.dates import same_reading, wants_the_letters
+from darkroom.pipelines.verification.grading.number_words import figures, in_digits, is_foreign, is_neutral_cjk, nth
 from darkroom.pipelines.verification.grading.numeric import same_span
 from darkroom.pipelines.verification.grading.sentences import ACTION, stem
 from darkroom.pipelines.verification.grading.word_lists import Patterns, read_words, rewrites, rewritten
@@ -23,8 +23,6 @@ _DATA = read_words(__file__)
 _RE = Patterns(_DATA)
 _SHORT, _SPELLING = _DATA["short"], _DATA["spelling"]
 _SAME = rewrites(_DATA["same"])
-_NTH = {word: n for n, word in enumerate(ORDINALS, 1)} | {f"{ten[:-1]}ieth": 10 * n for n, ten in enumerate(TENS, 2)}
-_NTH |= {f"{ten}-{ORDINALS[n]}": 10 * m + n + 1 for m, ten in enumerate(TENS, 2) for n in range(9)}
 _ROMAN = {ten + one: 10 * n + m for n, ten in enumerate(_DATA["xs"]) for m, one in enumerate(_DATA["is"])}
 _LOWERED = str.maketrans("₀₁₂₃₄₅₆₇₈₉⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "01234567890123456789+-")
 _ONE_SPELLING = str.maketrans({"‘": "'", "’": "'", "ʼ": "'", "“": '"', "”": '"', "\u2010": "-"})
@@ -48,6 +46,10 @@ def same_text(answer: str, expected: str, question: str) -> bool:
         return codes[0] == codes[1] or (" " in codes[1] and len({_RE.spaced.sub("", code) for code in codes}) == 1)
     if is_formula(expected_text, question):
         return _formula(text) == _formula(expected_text)
+    if (thing := _RE.the_one.match(expected_text)) and same_words(text, thing[1]):
+        return True
+    if is_foreign(question):
+        text, expected_text = (_RE.foreign_article.sub("", part) for part in (text, expected_text))
     if same_words(text, expected_text) or _is_within_cjk(text, expected_text, question):
         return True
     if same := same_reading(text, expected_text, question=question):
@@ -58,7 +60,9 @@ def same_text(answer: str, expected: str, question: str) -> bool:
         return all(same_text(part, expected_text, question) for part in gloss.groups())
     if _is_short_form(text, expected_text):
         return True
-    deeds = [part.casefold().split() for part in (text, expected_text)]  # "taking out milk" for "takes out milk"
+    deeds = [
+        _RE.doer.sub("", part.casefold()).split() for part in (text, expected_text)
+    ]  # "taking out milk" for "takes out milk"
     first, expected_first = ([*map(stem, words[:1])] for words in deeds)
     return bool(ACTION.search(question)) and deeds[0][1:] == deeds[1][1:] and first == expected_first
 
@@ -67,7 +71,9 @@ def same_place(text: str, expected: str, question: str) -> bool:
     """Return whether an answer is the number alone of what the question asks for: "3" or "third" of "row 3"."""
     number, _, of = _long_form(expected).partition(" ")
     is_counted = number.isdigit() and of.isalpha() and f" {of}" in question and not re.match(r"\d+\b", expected)
-    return is_counted and _long_form(text) in (number, f"{number}th")
+    name, _, letter = expected.casefold().partition(" ")  # "C" of "Product C"
+    is_named = len(letter) == 1 and name in question.casefold().split() and text.casefold() == letter
+    return is_named or (is_counted and _long_form(text) in (number, f"{number}th"))
 
 
 def is_to_the_letter(answer: str, question: str) -> bool:
@@ -98,7 +104,7 @@ def _as_code(text: str, question: str) -> str:
     plain = " ".join(text.translate(_ONE_SPELLING).replace("\u2011", "-").casefold().split())
     if _RE.telephone.search(question) and _RE.grouped.match(plain):
         return re.sub(r"\A00", "+", re.sub(r"[^\d+]", "", plain))
-    return re.sub(r"\A(?:v\.?|version)\s*(?=\d)", "", plain)
+    return re.sub(r"\A(?:#\s*|(?:v\.?|version)\s*(?=\d))", "", plain)
 
 
 def _is_short_form(text: str, expected: str) -> bool:
@@ -126,17 +132,16 @@ def _forms(text: str) -> set[str]:
 def _numbered(text: str) -> list[str]:
     """The words of "Louis XIV" and of "Louis the Fourteenth", in any order."""
     words = [word for word in re.sub(r"[.,]", "", text).split() if word.casefold() != "the"]
-    plain = (str(_ROMAN.get(word) or _NTH.get(word.casefold()) or in_digits(word)).casefold() for word in words)
+    plain = (str(_ROMAN.get(word) or in_digits(figures(word))).casefold() for word in words)
     return sorted(_RE.nth_of.sub(r"\1", word) for word in plain)
 
 
 @lru_cache(maxsize=1024)  # one answer is compared with many
 def _long_form(text: str) -> str:
-    number = text if text.split(" ")[0].casefold() in _NTH else in_digits(" ".join(text.split()))
+    number = text if _RE.nth_of.match(figures(text.split(" ")[0])) else in_digits(" ".join(text.split()))
     plain = _without_article(text if "/" in number else number)
     plain = _RE.initials.sub(r"\1", plain.casefold().translate(_ONE_SPELLING))
-    words = [_RE.nth_of.sub(r"\1th", word) for word in _RE.points.sub("", plain).split()]
-    words = [f"{_NTH[word]}th" if word in _NTH else _SPELLING.get(word) or in_digits(word) for word in words]
+    words = [_SPELLING.get(word) or in_digits(nth(word)) for word in _RE.points.sub("", plain).split()]
     return rewritten(" ".join(_SHORT.get(word, word) if n else word for n, word in enumerate(words)), _SAME)
 
 

@@ -17,7 +17,8 @@ CHOICES = ("A. red", "B. green", "C. a cat", "D. 12")
         ("It is red.", "A"), ("the cat", "C"), ("cat", "C"), ("12", "D"), ("twelve", "D"), ("12.0", "D"),
         ("D. twelve", "D"),
         # letter and text disagree, two are named, or none is
-        ("A. green", None), ("green (A)", None), ("A or B", None), ("A and B", None), ("AB", None), ("13", None),
+        ("A. green", None), ("green (A)", None), ("A or B", None), ("A and B", None),
+        ("A, B", None), ("A; D", None), ("AB", None), ("13", None),
         ("E", None),
         ("", None), ("not A", None), ("(red)", None),
         # a reason of three words or more that names no other choice

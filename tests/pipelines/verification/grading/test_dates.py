@@ -33,6 +33,8 @@ from darkroom.pipelines.verification.grading.dates import (
         ("30/02/2021", "30/02/2021", None), ("30 February", "30 February", None), ("29 February", "29 February", True),
         ("29 February 2021", "29 February 2021", None), ("29 February 2020", "2020-02-29", True),
         ("2021-13-01", "2021-13-01", None), ("2021-12-01", "1 December 2021", True), ("32 March", "32 March", None),
+        ("0 March", "0 March", None), ("3 March 21", "3 March 21", None), ("3.1416", "3.1416", None),
+        ("3 -4 - 2021", "3/4/2021", True), ("٣ March", "٣ March", None),
         # a weekday has to be the date's
         ("Monday, 1 March 2021", "1 March 2021", True), ("Tuesday, 1 March 2021", "1 March 2021", False),
         ("Sunday 7 March 2021", "7 March 2021", True), ("Mon 1 March 2021", "Monday, 1 March 2021", True),
@@ -93,6 +95,11 @@ def test_infinity_has_a_sign(text, sign):
         # opening hours
         ("9:00-17:00", "9 am to 5 pm", True), ("9 to 17", "9:00-17:00", True), ("9-17", "9:00-18:00", False),
         ("9:00", "9:00-17:00", False), ("9 to x", "9:00-17:00", False),
+        # a date with its time
+        ("June 14 at 8 pm", "14 June, 20:00", True), ("Saturday, 14 June, 8 p.m.", "14 June at 8 pm", True),
+        ("Sunday, 14 June, 8 pm", "Saturday, 14 June, 8 pm", False), ("14 June, 8 am", "14 June, 8 pm", False),
+        ("14 June", "14 June, 8 pm", False), ("8 pm", "14 June, 8 pm", False),
+        ("15 June, 8 pm", "14 June, 8 pm", False),
         # ratios
         ("3:4", "3/4", True), ("3 to 4", "3:4", True), ("3:5", "3:4", False), ("two to three", "2:3", True),
         ("1,000:1", "1000:1", True), ("3", "3:4", False), ("3-4", "3:4", False),

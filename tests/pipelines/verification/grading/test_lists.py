@@ -157,3 +157,17 @@ def test_each_element_finds_one_of_its_own(parts, expected, are_paired):
 def test_the_first_element_that_fits_is_taken():
     assert paired(["a", "ab"], ["a", "ab"], lambda part, each: each in part)
     assert not paired(["ab", "a"], ["a", "ab"], lambda part, each: each in part)
+
+
+@pytest.mark.parametrize(
+    ("element", "expected", "same"),
+    [
+        ("A2", "A-2", True), ("A: 2", "A-2", True), ("A → 2", "A-2", True), ("A) 2", "A-2", True),
+        ("a-b", "a: b", True),
+        ("A-3", "A-2", False), ("B-2", "A-2", False), ("2-A", "A-2", False), ("A-22", "A-2", False),
+        ("no", "n-o", False),
+        ("△ABC", "ABC", True), ("△ABD", "ABC", False),
+    ],
+)  # fmt: skip
+def test_a_pair_is_one_letter_and_what_goes_with_it(element, expected, same):
+    assert same_element(element, expected, question="Which goes with which?", tolerance=0) is same

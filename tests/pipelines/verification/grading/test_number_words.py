@@ -2,7 +2,14 @@
 
 import pytest
 
-from darkroom.pipelines.verification.grading.number_words import as_english, in_digits, in_words, is_neutral_cjk
+from darkroom.pipelines.verification.grading.number_words import (
+    as_english,
+    figures,
+    in_digits,
+    in_words,
+    is_neutral_cjk,
+    nth,
+)
 
 GERMAN, SPANISH, CHINESE, ENGLISH = "Wie hoch ist der Turm?", "¿Cuántos perros hay?", "图中有几个人?", "How high is it?"
 
@@ -29,7 +36,8 @@ def test_a_number_is_spelled_with_all_its_digits(number, words):
         ("two thirds", "2/3"), ("two-thirds of it", "2/3 of it"), ("seven halves", "7/2"),
         ("3 and a half", "3 1/2"), ("3 and two thirds cups", "3 2/3 cups"), ("two and a half metres", "2 1/2 metres"),
         ("half an hour", "1/2 hour"), ("half of an hour", "1/2 hour"), ("half of a pie", "1/2 pie"),
-        ("an hour and a half", "1 hour 1/2"), ("a metre and a half", "1 metre 1/2"),
+        ("an hour and a half", "1 1/2 hour"), ("a metre and a half", "1 1/2 metre"),
+        ("two and three quarters", "2 3/4"),
         # dozens
         ("a dozen eggs", "12 eggs"), ("dozen", "12"), ("half a dozen", "6"), ("two dozen eggs", "24 eggs"),
         # decimals
@@ -45,7 +53,8 @@ def test_a_number_is_spelled_with_all_its_digits(number, words):
         ("two million people", "2000000 people"), ("-12 hundred", "-1200"),
         # what ends a number
         ("one hundred and", "100 and"), ("one hundred and a man", "100 and a man"), ("two and a dog", "2 and a dog"),
-        ("a hundred and one birds", "101 birds"), ("ten-year", "10-year"), ("nineteen oh five", "19 oh five"),
+        ("a hundred and one birds", "101 birds"), ("ten-year", "10-year"),
+        ("nineteen oh five", "1905"), ("twelve oh five", "12 oh 5"),
         ("one hundred thousand two hundred and three", "100203"), ("ONE", "1"), (" two", "2"), ("two ", "2 "),
         # two measures
         ("five hours and ten minutes", "5 hours 10 minutes"), ("five feet, two inches", "5 feet 2 inches"),
@@ -61,7 +70,7 @@ def test_number_words_at_the_beginning_are_read(text, digits):
     [
         "", "a", "I", "and", "a man", "a b", "minus x", "positive", "no two", "oh five",
         # two numbers
-        "one two", "twelve thirteen", "five and six", "two and three quarters", "twelve two",
+        "one two", "twelve thirteen", "five and six", "twelve two",
         # no years: the century below thirteen or above twenty, the year below ten
         "twelve ninety-five", "twenty-one ninety-five", "nineteen nine", "eleven eleven",
         # letters that are units, apart
@@ -72,10 +81,11 @@ def test_any_other_text_stays_as_it_is(text):
     assert in_digits(text) == text
 
 
-def test_no_more_than_sixteen_words_are_one_number():
-    rest = "nine hundred and ninety nine million nine hundred and ninety nine thousand nine hundred"
-    assert in_digits(f"{rest} and ninety") == "999999990"
-    assert in_digits(f"{rest} and ninety nine") == "999999990 nine", "the seventeenth word is left"
+def test_a_number_has_as_many_words_as_it_takes_in_four_hundred_characters():
+    words = "nine hundred and ninety nine million nine hundred and ninety nine thousand nine hundred and ninety nine"
+    assert in_digits(words) == "999999999"
+    assert in_digits(f"two {'x' * 396}") == f"2 {'x' * 396}"
+    assert in_digits(f"two {'x' * 397}") == f"two {'x' * 397}"
 
 
 @pytest.mark.parametrize("question", [GERMAN, SPANISH])
@@ -139,3 +149,17 @@ def test_a_text_of_more_than_sixty_characters_is_no_number(n_chars, is_read):
 )
 def test_letters_of_the_question_say_nothing_unless_they_deny(text, question, is_neutral):
     assert is_neutral_cjk(text, question) is is_neutral
+
+
+def test_all_number_words_of_a_text_are_figures():
+    assert figures("the third of twelve cats") == "the 3rd of 12 cats"
+    assert figures("veintidós perros", "es") == "22 perros"
+    assert figures("two \ud800") == "two \ud800", "a lone surrogate is no text"
+
+
+@pytest.mark.parametrize(
+    ("word", "ordinal"),
+    [("third", "3th"), ("3rd", "3th"), ("twenty-first", "21th"), ("two", "2"), ("row", "row")],
+)
+def test_ordinals_have_one_spelling(word, ordinal):
+    assert nth(word) == ordinal

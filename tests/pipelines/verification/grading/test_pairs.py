@@ -38,6 +38,14 @@ def rates(half: str, kinds: frozenset[str], pattern: str) -> tuple[float, float]
         ("11_*.txt", "held_out", 0.2),
         ("12_*.txt", "tuned", 0.12),
         ("13_*.txt", "held_out", MAX_FALSE_REJECTS),
+        ("14_*.txt", "tuned", MAX_FALSE_REJECTS),
+        ("24_*.txt", "tuned", MAX_FALSE_REJECTS),
+        ("25_*.txt", "held_out", 0.2),
+        ("26_*.txt", "tuned", 0.2),
+        ("16_*.txt", "tuned", MAX_FALSE_REJECTS),
+        ("18_*.txt", "tuned", MAX_FALSE_REJECTS),
+        ("20_*.txt", "tuned", 0.1),
+        ("22_*.txt", "tuned", MAX_FALSE_REJECTS),
     ],
 )
 def test_few_honest_answers_are_refused_and_hardly_a_wrong_one_is_accepted(pattern: str, half: str, most: float):

@@ -16,6 +16,7 @@ OPEN, FASTER, MORE = (
     "Is the red car or the blue one faster?",
     "How many more has the red car than the blue one?",
 )
+CAT, LARGER, LICHT = "Is the cat bigger than the dog?", "Is A larger than B?", "Ist das Licht an?"
 PERROS = "¿Cuántos perros hay?"
 
 
@@ -165,3 +166,45 @@ def test_yes_and_no_are_what_the_whole_sentence_says(answer, question, said):
 )  # fmt: skip
 def test_where_neither_is_asked_for_nothing_is_compared(answer, expected, question):
     assert same_polarity(answer, expected, question=question) is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "question", "said"),
+    [
+        ("The cat is bigger than the dog", CAT, "yes"), ("The dog is bigger than the cat", CAT, "no"),
+        ("No, the dog is bigger than the cat.", CAT, "no"), ("No, the cat is bigger than the dog.", CAT, ""),
+        ("Yes, the dog is bigger than the cat.", CAT, ""), ("No, maybe the dog is bigger than the cat.", CAT, ""),
+        ("The dog is not bigger than the cat", CAT, "yes"), ("Yes, the cat is bigger.", CAT, "yes"),
+        ("A is larger than B", LARGER, "yes"), ("B is larger than A", LARGER, "no"),
+        ("B is not larger than A", LARGER, "yes"),
+    ],
+)  # fmt: skip
+def test_a_comparison_turned_round_says_the_opposite(answer, question, said):
+    assert [each for each in ("yes", "no") if same_polarity(answer, each, question=question)] == [said] * bool(said)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected", "question", "same"),
+    [
+        ("Ja.", "ja", LICHT, True), ("Ja, das Licht ist an.", "ja", LICHT, True), ("Nein", "ja", LICHT, False),
+        ("Ja, das Licht ist nicht an.", "ja", LICHT, False), ("Ja, es ist rot.", "ja", LICHT, False),
+        ("Nein, das Licht ist nicht an.", "nein", LICHT, True), ("Nein, das Licht ist an.", "nein", LICHT, False),
+        ("Nein, es ist aus.", "nein", LICHT, True), ("Nein, vielleicht aus.", "nein", LICHT, False),
+        ("Ja?", "ja", LICHT, False), ("Licht", "ja", LICHT, None),
+        ("Oui, le chat dort.", "oui", "Le chat dort-il ?", True),
+        ("Sì", "si", "È aperto?", True),
+    ],
+)  # fmt: skip
+def test_yes_and_no_of_other_languages_agree_with_their_sentence(answer, expected, question, same):
+    assert same_polarity(answer, expected, question=question) is same
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected", "same"),
+    [
+        ("True, the lines meet.", "true", True), ("False, the lines do not meet.", "false", True),
+        ("False, the lines meet.", "false", False), ("true", "false", False), ("It is true", "true", None),
+    ],
+)  # fmt: skip
+def test_true_and_false_are_of_the_claim_behind_them(answer, expected, same):
+    assert same_polarity(answer, expected, question="True or false: the lines meet.") is same
