@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
-from darkroom.assets.commands import added_sources, public_datasets
+from darkroom.assets.commands import public_datasets
 from darkroom.pipelines.command_line.console import CONSOLE, PROGRESS, AsJson, open_workspace, print_json, print_line
 from darkroom.pipelines.records.samples import LICENCE_REMEDY, is_licensed
 from darkroom.pipelines.sources import Source, SourceError
@@ -160,16 +160,6 @@ def _opened(
         config = config.model_copy(update={"columns": config.columns.model_copy(update={"box_frame": box_frame})})
     name = _name_of(path)
     return name, catalogs.open_source(name, config), config.columns
-
-
-def remove(name: Annotated[str, typer.Argument(help="A source that was added.", autocompletion=added_sources)]) -> None:
-    """Remove a source that was added. Tables and datasets of its rows stay until `darkroom remove SOURCE`."""
-    from darkroom.assets.dagster_home.instance import refresh_dagster
-    from darkroom.pipelines.sources.catalog import Catalog
-
-    with open_workspace() as workspace:
-        print_line(f"removed {Catalog(workspace.sources).remove(name)}")
-        refresh_dagster(workspace)
 
 
 def ingest(

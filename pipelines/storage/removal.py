@@ -59,7 +59,7 @@ class TakeDown:
             return cls(digest=name)
         source, _, row = name.partition(":")
         if not (source and row):
-            raise ValueError(f"{name!r} is neither a digest of 64 digits nor SOURCE:ROW, as `darkroom explain` has it")
+            raise ValueError(f"{name!r} is no source, no file, no digest of 64 digits and no SOURCE:ROW")
         return cls(source=source, row=row)
 
     def __str__(self) -> str:

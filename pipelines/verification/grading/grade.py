@@ -145,8 +145,8 @@ def _one_expression(core: str, expected: str, answer: str, sample: Sample) -> Gr
         shapes, cells = [[*map(len, rows)] for rows in both], zip(*(chain(*rows) for rows in both), strict=False)
         same = shapes[0] == shapes[1] and all(_is_value(cell, each, sample) for cell, each in cells)
         return graded(same, "maths", answer, sample, how="compared by cells")
-    parts, expected_parts = (text.split(" ∪ ") for text in (expression, expected_expression))
-    if len(parts) > 1 and paired(parts, expected_parts, maths.same_form_of):
+    unions, expected_unions = (text.split(" ∪ ") for text in (expression, expected_expression))
+    if len(unions) > 1 and paired(unions, expected_unions, maths.same_form_of):
         return graded(True, "maths", answer, sample, how="compared as intervals")
     if (is_same := maths.same_form_of(expression, expected_expression)) is not None:
         return graded(is_same, "maths", answer, sample, how="compared as an equation or an interval")

@@ -1,8 +1,8 @@
-"""`darkroom remove` and `darkroom gc`: what is named goes and stays out, and what nothing names goes."""
+"""`darkroom remove`: what is named goes and stays out, and what nothing names goes."""
 
 from __future__ import annotations
 
-import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from darkroom.assets.cli import app
 from darkroom.pipelines.generation import engine
 from darkroom.pipelines.records import Sample, Trajectory
 from darkroom.pipelines.sources.catalog import Catalog
+from darkroom.pipelines.storage.cached_calls import CachedCall
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 
@@ -24,6 +25,10 @@ def said(*arguments: str, status: int = 0) -> str:
     result = runner.invoke(app, arguments, env={"COLUMNS": "200"})
     assert result.exit_code == status, result.output
     return result.output
+
+
+def unused(*arguments: str) -> set[str]:
+    return set(re.findall(r"\b[0-9a-f]{64}\b", said("remove", "--unused", *arguments)))
 
 
 def intake(workspace: Workspace) -> list[Sample]:
@@ -56,8 +61,8 @@ def test_an_image_goes_with_its_samples_and_what_was_made_of_them(workspace: Wor
     facts = workspace.tables.facts(KEY)
     assert facts["n_in"] == facts["n_out"] + facts["n_rejected"] + facts["n_quarantined"]
     assert not workspace.tables.exists(LATER)
-    assert f"1 files, {len(workspace.images.read(image)) / 1e6:,.1f} MB" in said("gc", "--days", "0")
-    said("gc", "--days", "0", "--yes")
+    assert unused("--days", "0") == {image.sha256}
+    said("remove", "--unused", "--days", "0", "--yes")
     assert image.sha256 not in {sha256 for sha256, _, _ in workspace.images.files()}
 
 
@@ -65,7 +70,7 @@ def test_what_was_taken_down_does_not_come_back(workspace: Workspace, signs: Pat
     file = next(path for path in signs.iterdir() if path.name.endswith(".jpg"))
     row = samples[-1].source_row
     said("remove", str(file), f"signs:{row}", "--yes")
-    said("gc", "--days", "0", "--yes")
+    said("remove", "--unused", "--days", "0", "--yes")
     stored = {sha256 for sha256, _, _ in workspace.images.files()}
     workspace.tables.path(KEY).unlink()
     read_again = intake(workspace)
@@ -77,38 +82,36 @@ def test_what_was_taken_down_does_not_come_back(workspace: Workspace, signs: Pat
     assert (Path(workspace.home) / "removed.jsonl").read_text() == listed
 
 
-def test_a_removed_sources_tables_go_and_one_that_is_there_is_kept(workspace: Workspace, samples: list[Sample]) -> None:
-    assert "darkroom sources remove signs" in said("remove", "signs", "--yes", status=1)
-    said("sources", "remove", "signs")
-    assert "signs: 2 tables" in said("remove", "signs", "--yes")
+def test_a_source_goes_with_its_tables(workspace: Workspace, samples: list[Sample]) -> None:
+    assert "signs.yaml, 2 tables" in said("remove", "signs")
+    assert "Add --yes" in said("sources", "remove", "signs")  # as it was called
+    assert workspace.tables.all_keys()
+    said("remove", "signs", "--yes")
     assert not workspace.tables.all_keys()
+    assert "signs" not in Catalog(workspace.sources).configs()
     images = {image.sha256 for sample in samples for image in sample.images}
-    assert images <= set(json.loads(said("gc", "--days", "0", "--json"))["digests"])
+    assert images <= unused("--days", "0")
 
 
 def test_what_any_file_names_is_kept_and_what_is_new_waits(workspace: Workspace, samples: list[Sample]) -> None:
     images = [image.sha256 for image in {image.sha256: image for sample in samples for image in sample.images}.values()]
-    said("sources", "remove", "signs")
     said("remove", "signs", "--yes")
-    assert json.loads(said("gc", "--json"))["files"] == 0  # all are from today
+    assert not unused()  # all are from today
     note = Path(workspace.home) / "views" / "note.html"
     note.parent.mkdir()
     note.write_bytes(b"\xff" * ((1 << 24) - 30) + images[0].encode() + b"!")  # across two parts of the file
-    assert images[0] not in json.loads(said("gc", "--days", "0", "--json"))["digests"]
+    assert images[0] not in unused("--days", "0")
 
 
 def test_recorded_runs_keep_what_they_show_until_they_may_be_forgotten(
     workspace: Workspace, samples: list[Sample]
 ) -> None:
-    from darkroom.pipelines.storage.cached_calls import CachedCall
-
     shown = samples[0].images[0].sha256
     workspace.ledger.put("1", "sandbox", {"code": "show()"}, CachedCall({"images": [shown]}))
     workspace.ledger.put("2", "policy", {"messages": [shown]}, CachedCall({"text": "paid for"}))
-    said("sources", "remove", "signs")
     said("remove", "signs", "--yes")
-    assert shown not in json.loads(said("gc", "--days", "0", "--json"))["digests"]
-    assert json.loads(said("gc", "--days", "0", "--runs", "--yes", "--json"))["runs_forgotten"] == 1
+    assert shown not in unused("--days", "0")
+    assert "1 recorded runs deleted" in said("remove", "--unused", "--days", "0", "--runs", "--yes")
     assert workspace.ledger.get("1") is None
     assert workspace.ledger.get("2") is not None
     said("remove", shown, "--answers", "--yes")
@@ -117,7 +120,7 @@ def test_recorded_runs_keep_what_they_show_until_they_may_be_forgotten(
 
 @pytest.mark.parametrize("name", ["nonsense", "a" * 63, ":row", "signs:"])
 def test_what_can_mean_nothing_is_refused(workspace: Workspace, samples: list[Sample], name: str) -> None:
-    assert "neither a digest" in said("remove", name, "--yes", status=1)
+    assert "is no source" in said("remove", "signs", name, "--yes", status=1)
     assert workspace.tables.read(KEY, Sample) == samples
 
 
@@ -125,5 +128,5 @@ def test_a_store_that_other_workspaces_may_use_is_left_alone(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DARKROOM_IMAGES", str(tmp_path / "shared"))
-    assert "--alone" in said("gc", "--days", "0", status=1)
-    assert "0 files" in said("gc", "--days", "0", "--alone")
+    assert "--alone" in said("remove", "--unused", "--days", "0", status=1)
+    assert "0 files" in said("remove", "--unused", "--days", "0", "--alone")

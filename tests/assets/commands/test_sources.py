@@ -179,6 +179,6 @@ def test_ingest_proposes_shows_and_writes_the_mapping(questions: Path, workspace
     assert (columns.images, columns.question, columns.answer, columns.category) == ("img", "query", "label", "query")
     assert "question: query" in result.output
     assert "3 rows: 2 samples, 1 rejects" in result.output
-    assert "rows.yaml" in said("remove", "rows")
+    assert "rows.yaml" in said("remove", "rows", "--yes")
     assert set(Catalog(workspace.sources).configs()) == {"signs"}
-    assert "there is no added source 'rows'" in said("remove", "rows", status=1)
+    assert "'rows' is no source" in said("remove", "rows", status=1)

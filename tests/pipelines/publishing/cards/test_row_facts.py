@@ -113,6 +113,7 @@ def test_rl_rows_say_who_wrote_measured_and_annotated_them(workspace: Workspace)
     solved = PassRate("s", Votes("qwen", (True,), 1), False)
     for origin, rate in (("public", solved), ("annotated", None)):
         facts.add(RLRow(sample, Grader("text"), origin, "unknown", rate, None, None), sample)
+        facts.columns["origin"][origin] += 1  # as ``count`` does
     assert facts.origins_in_words == {
         "written_by": "simulated people, from a model's draft, streets",
         "judged_by": "simulated people, in a second round (label compared with answers of), "
