@@ -115,10 +115,8 @@ class ZygoteProcess:
     def send(self, request: GroupRequest, fds: Sequence[int]) -> None:
         """Wait for the zygote and send. Raises SandboxClosed where it has ended, SandboxUnavailable with what to do."""
         self._wait_until_ready()
-        try:
+        with raised_as(lambda _: SandboxClosed("the zygote has ended"), OSError):
             socket.send_fds(self._control, [json.dumps(asdict(request)).encode()], fds)
-        except OSError as error:
-            raise SandboxClosed("the zygote has ended") from error
 
     def kill(self) -> None:
         """Kill the tree; all that wait for its answer stop waiting."""
