@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import re
+import tomllib
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
@@ -21,20 +22,9 @@ from darkroom.sandbox.limits import EchoMode, Limits
 
 LIBRARIES_VARIABLE = "DARKROOM_SANDBOX_LIBRARIES"
 ECHO_VARIABLE = "DARKROOM_SANDBOX_ECHO"
-NINE = {
-    "numpy": "numpy",
-    "pillow": "PIL",
-    "opencv-python-headless": "cv2",
-    "matplotlib": "matplotlib",
-    "scipy": "scipy",
-    "sympy": "sympy",
-    "scikit-image": "skimage",
-    "autopep8": "autopep8",
-    "av": "av",
-}
-"""Distributions and what the code imports of them. Another build of a library may be installed under another name."""
-IN_EXTRAS = {"scikit-image": "demo", "av": "video"}
-"""Those of the nine that an extra brings, by its name."""
+_LIBRARIES: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("libraries.toml").read_text("utf-8"))
+NINE, IN_EXTRAS = _LIBRARIES["modules"], _LIBRARIES["extras"]
+"""Distributions and what the code imports of them; those that an extra brings, by its name."""
 
 
 def added_libraries() -> tuple[str, ...]:

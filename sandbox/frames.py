@@ -33,7 +33,7 @@ from darkroom.sandbox._guest.differences import (
 )
 from darkroom.sandbox._guest.messages import HEADER
 from darkroom.sandbox.calls import STATUSES, Artefact, Edit, Observation, Status
-from darkroom.sandbox.errors import ProtocolViolation
+from darkroom.sandbox.errors import ProtocolViolation, raised_as
 from darkroom.sandbox.limits import Limits
 from darkroom.sandbox.neutral import UNSEEN, neutralise
 
@@ -99,11 +99,9 @@ def _require(is_kept: bool, violation: str) -> None:
 
 def parse_json(payload: bytes, *, max_values: int = 64) -> dict[str, object]:
     """A JSON object of untrusted origin. Raises ProtocolViolation, before it makes too many values."""
-    try:
+    with raised_as(lambda _: ProtocolViolation("the reply is not JSON"), ValueError, RecursionError):
         _require(not _has_more_values(payload, max_values), f"the reply has more than {max_values} values")
         value: object = json.loads(payload.decode("utf-8", "surrogatepass"))
-    except (ValueError, RecursionError) as error:
-        raise ProtocolViolation("the reply is not JSON") from error
     if not isinstance(value, dict):
         raise ProtocolViolation("the reply is not a JSON object")
     return cast(dict[str, object], value)
@@ -171,10 +169,8 @@ class _Edits:
         self._n_repairs += 1
         self._n_chars += sum(len(item) for item in items if isinstance(item, str))
         _require(self._n_chars <= MAX_CHANGED_CHARS, "the edits of the reply are too large")
-        try:
+        with raised_as(lambda error: ProtocolViolation(str(error)), DoesNotApply):
             self._code = apply_difference(self._code, items)
-        except DoesNotApply as error:
-            raise ProtocolViolation(str(error)) from error
         self._shown_code = _shown(self._code, len(self._code))
         return Edit(name, earlier, self._shown_code)
 

@@ -1,13 +1,19 @@
 """A pool's statistics for Prometheus (extra `metrics`): `serve_metrics(pool, port=9464)` answers at /metrics."""
 
-from collections.abc import Callable, Iterable
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
 
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from darkroom.sandbox.calls import Spread
 from darkroom.sandbox.pool import SandboxPool
+
+_TABLE = tomllib.loads(Path(__file__).with_name("metrics.toml").read_text("utf-8"))
+"""By the attribute of the statistics: a metric's name, and what it counts."""
 
 
 class PoolCollector(Collector):
@@ -22,28 +28,16 @@ class PoolCollector(Collector):
         for status, number in sorted(stats.statuses.items()):
             calls.add_metric([status], number)
         yield calls
-        counter, gauge = CounterMetricFamily, GaugeMetricFamily
-        n_bytes = None if stats.memory_mb is None else stats.memory_mb * (1 << 20)
-        numbers: list[tuple[Callable[..., Metric], str, str, float | None]] = [
-            (counter, "sandbox_sessions_started", "Sessions made.", stats.sessions_started),
-            (counter, "sandbox_sessions_broken", "Sessions lost before they were closed.", stats.broken),
-            (counter, "sandbox_trees_started", "One, and one for each crash.", stats.trees_started),
-            (gauge, "sandbox_calls_running", "Calls that run now.", stats.running),
-            (gauge, "sandbox_calls_waiting", "Calls that wait for a slot.", stats.waiting),
-            (gauge, "sandbox_sessions", "Sessions alive, spares included.", stats.sessions),
-            (gauge, "sandbox_spare_sessions", "Sessions started ahead.", stats.spares),
-            (gauge, "sandbox_groups", "Groups open.", stats.groups),
-            (gauge, "sandbox_processes", "Processes of the tree.", stats.processes),
-            (gauge, "sandbox_memory_bytes", "Proportional set size of the tree.", n_bytes),
-        ]
-        for kind, name, meaning, value in numbers:
-            if value is not None:
-                yield kind(name, meaning, value=value)
-        for name, meaning, spread in (
-            ("sandbox_call_seconds", "A call, without its wait for a slot.", stats.call_seconds),
-            ("sandbox_queue_seconds", "The wait for a slot.", stats.queue_seconds),
-            ("sandbox_spawn_seconds", "Making a session.", stats.spawn_seconds),
-        ):
+        for attribute, (name, meaning) in _TABLE["counters"].items():
+            yield CounterMetricFamily(name, meaning, value=getattr(stats, attribute))
+        for attribute, (name, meaning) in _TABLE["gauges"].items():
+            yield GaugeMetricFamily(name, meaning, value=getattr(stats, attribute))
+        if stats.memory_mb is not None:
+            yield GaugeMetricFamily(
+                "sandbox_memory_bytes", "Proportional set size of the tree.", value=stats.memory_mb * (1 << 20)
+            )
+        for attribute, (name, meaning) in _TABLE["summaries"].items():
+            spread: Spread = getattr(stats, attribute)
             yield SummaryMetricFamily(name, meaning, count_value=spread.n, sum_value=spread.total)
 
 

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import sysconfig
+import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -36,19 +37,7 @@ BOOTSTRAP = (
 )
 _START = BOOTSTRAP + "from darkroom.sandbox._guest.launcher import main; main(int(sys.argv[2]))"
 _SYSTEM = ["/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/localtime", "/etc/fonts", "/etc/alternatives"]
-_ENVIRONMENT = {
-    "PATH": "/usr/bin:/bin",
-    "LANG": "C.UTF-8",
-    "PYTHONHASHSEED": "0",
-    "PYTHONDONTWRITEBYTECODE": "1",
-    # one thread: a forked child of a process with threads hangs in the first lock that another thread held
-    **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"),
-    "MPLBACKEND": "Agg",
-    "OPENCV_OPENCL_RUNTIME": "disabled",
-    "OPENCV_LOG_LEVEL": "OFF",  # its messages tell the time
-    # huge pages: np.asarray of a 3 megapixel image takes 17 ms instead of 38
-    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.arena_max=2",
-}
+_ENVIRONMENT: dict[str, str] = tomllib.loads(Path(__file__).with_name("environment.toml").read_text("utf-8"))
 _START_SECONDS = 120.0
 _END_SECONDS = 10.0
 
@@ -115,10 +104,8 @@ class ZygoteProcess:
     def send(self, request: GroupRequest, fds: Sequence[int]) -> None:
         """Wait for the zygote and send. Raises SandboxClosed where it has ended, SandboxUnavailable with what to do."""
         self._wait_until_ready()
-        try:
+        with raised_as(lambda _: SandboxClosed("the zygote has ended"), OSError):
             socket.send_fds(self._control, [json.dumps(asdict(request)).encode()], fds)
-        except OSError as error:
-            raise SandboxClosed("the zygote has ended") from error
 
     def kill(self) -> None:
         """Kill the tree; all that wait for its answer stop waiting."""

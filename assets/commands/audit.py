@@ -16,7 +16,7 @@ from darkroom.pipelines.command_line.console import CONSOLE, AsJson, open_worksp
 from darkroom.pipelines.command_line.errors import describe
 from darkroom.pipelines.publishing.dataset_reader import ALL, dataset_files, find_datasets
 from darkroom.pipelines.publishing.layouts.export_source import shipped_folders
-from darkroom.sandbox.errors import UserError
+from darkroom.sandbox.errors import UserError, raised_as
 from darkroom.train.examples.encoding import Layout, open_reader
 from darkroom.train.models.loading import context_length
 from darkroom.train.runs.command_line import guarded
@@ -94,17 +94,17 @@ def audit(
     encode = None if model is None else _encoder(dataset, model, out, max_tokens, **read_as)
     from darkroom.pipelines.inspection.audit import audit as audit_datasets, find_conversations
 
-    try:
-        with open_workspace() as workspace:
-            conversations = find_conversations(Path(dataset), mapping)
-            folders: Sequence[StorePath] = [Path(dataset)] if conversations else _folders(dataset, workspace)
-            if digest is not None and len(folders) > 1:
-                raise typer.BadParameter(f"--digest is of one dataset; {dataset} holds {len(folders)}")
-            with progress_bar("rows") as progress:
-                perform = partial(audit_datasets, parts=parts, workspace=workspace, encode=encode, digest=digest)
-                report = perform(conversations or folders, limit=rows, progress=progress)
-    except (UserError, OSError) as error:
-        raise _AuditImpossible(describe(error)[0]) from error
+    with (
+        raised_as(lambda error: _AuditImpossible(describe(error)[0]), UserError, OSError),
+        open_workspace() as workspace,
+    ):
+        conversations = find_conversations(Path(dataset), mapping)
+        folders: Sequence[StorePath] = [Path(dataset)] if conversations else _folders(dataset, workspace)
+        if digest is not None and len(folders) > 1:
+            raise typer.BadParameter(f"--digest is of one dataset; {dataset} holds {len(folders)}")
+        with progress_bar("rows") as progress:
+            perform = partial(audit_datasets, parts=parts, workspace=workspace, encode=encode, digest=digest)
+            report = perform(conversations or folders, limit=rows, progress=progress)
     if as_json:
         print_json(report.as_json())
     else:

@@ -53,6 +53,7 @@ class UsageMeter:
     text: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecipeStage(Stage[Sample, T, R]):
     """A stage of a family: ``<family>/<table>``, made from the samples and the family's tables ``above``."""
 
@@ -76,13 +77,16 @@ class RecipeStage(Stage[Sample, T, R]):
     def notes(self) -> Mapping[str, Any]:
         return {}  # provenance stands in every row
 
+    def paid_before(self, row: T) -> Usage:
+        paid: Usage = getattr(row, "usage", Usage())
+        return paid
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drafts(RecipeStage[Sample, Draft]):
     """``writer`` writes the trajectories; ``planner`` the plans, where the recipe has one. Where ``n_most`` drafts are
     enough, only the first of ``pipelines/selection/sampling.py``'s order are made."""
 
-    recipe: Recipe
     store: ImageStore
     writer: Policy
     planner: Policy | None = None

@@ -25,7 +25,7 @@ from darkroom.pipelines.generation.verdicts import Verdicts, calibrations_of, ju
 from darkroom.pipelines.models.policies import Completion, Policy
 from darkroom.pipelines.models.prompts import Prompt, earlier_versions
 from darkroom.pipelines.models.tasks import PreparedSample, image_names
-from darkroom.pipelines.records import Draft, Reject, Sample, Trajectory, Usage
+from darkroom.pipelines.records import Draft, Reject, Sample, Trajectory
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import Reason, RowError
 from darkroom.pipelines.sources import Source
@@ -131,7 +131,6 @@ class Family:
 class Runs(RecipeStage[Draft, Trajectory]):
     """Every draft rolled out by ``writer``."""
 
-    recipe: Recipe
     writer: Policy
     sandboxes: Sandboxes
 
@@ -169,9 +168,6 @@ class Runs(RecipeStage[Draft, Trajectory]):
         earlier = (prompt for prompt in earlier_versions(self.recipe.prompt) if prompt.digest == written_to)
         return next(earlier, self.recipe.prompt)
 
-    def paid_before(self, row: Draft) -> Usage:
-        return row.usage
-
     async def measure(self, sample: Sample, row: Draft) -> Trajectory | Rejection:
         """The rollout; one without an answer is rejected with its rounds."""
         recipe, prompt = self.recipe, self._prompt_of(row)
@@ -200,8 +196,6 @@ class Runs(RecipeStage[Draft, Trajectory]):
 class Trajectories(RecipeStage[Trajectory, Trajectory]):
     """The runs that passed every check."""
 
-    recipe: Recipe
-
     table: ClassVar[str] = "trajectories"
     above: ClassVar[Sequence[str]] = ("verdicts",)
     kind: ClassVar[type[Trajectory]] = Trajectory
@@ -209,9 +203,6 @@ class Trajectories(RecipeStage[Trajectory, Trajectory]):
 
     def rows(self, shard: Shard) -> Sequence[tuple[Sample, Trajectory]]:
         return shard.joined(f"{self.family}/verdicts", Trajectory)
-
-    def paid_before(self, row: Trajectory) -> Usage:
-        return row.usage
 
     async def measure(self, _sample: Sample, row: Trajectory) -> Trajectory | Rejection:
         """Rejected for the first check that failed."""

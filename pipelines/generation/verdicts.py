@@ -28,7 +28,6 @@ from darkroom.pipelines.vision.legibility import ocr_version
 class Verdicts(RecipeStage[Case, Trajectory]):
     """Every check on every run. ``unaided`` answers the questions of ``necessity``."""
 
-    recipe: Recipe
     judge: Policy | None
     n_votes: int
     calibrations: Mapping[str, StoredCalibration]

@@ -27,8 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from darkroom.pipelines.processes.process_sessions import url_of
-from darkroom.pipelines.services import LOOPBACK, is_let_in
-from darkroom.pipelines.services.errors import STATUS, ServiceError, invalid
+from darkroom.pipelines.services import LOOPBACK, STATUS, ServiceError, invalid, is_let_in
 from darkroom.pipelines.services.files import SMALL_PIXELS, AnswerImages
 from darkroom.sandbox.errors import UserError
 from darkroom.sandbox.terminal import SafeConsole

@@ -27,7 +27,7 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from darkroom.pipelines.models.protocols import PROTOCOLS, Protocol
-from darkroom.pipelines.services.errors import ServiceError, invalid
+from darkroom.pipelines.services import ServiceError, invalid
 from darkroom.pipelines.services.files import encoded
 from darkroom.pipelines.services.sessions import OpenRequest, Sessions, ToolOutcome
 from darkroom.pipelines.services.tools import TOOLS, SandboxTool, description, no_tool

@@ -18,7 +18,7 @@ from darkroom import sandbox
 from darkroom.pipelines.models.messages import observed
 from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.records import ImageRef, Observation
-from darkroom.pipelines.services.errors import Kind, ServiceError, invalid
+from darkroom.pipelines.services import Kind, ServiceError, invalid
 from darkroom.pipelines.services.files import EncodedFile, ObservationPart, numbered
 from darkroom.pipelines.services.tools import SandboxTool, Size, no_tool, tools_for
 from darkroom.sandbox.errors import raised_as

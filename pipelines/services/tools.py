@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from darkroom.pipelines.models.protocols.tool_call import crop_line
-from darkroom.pipelines.services.errors import ServiceError
+from darkroom.pipelines.services import ServiceError
 from darkroom.sandbox import Limits
 
 Size = tuple[int, int]

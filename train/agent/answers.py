@@ -17,7 +17,7 @@ from darkroom.pipelines.models.policies import PolicyUnavailable, RecordedPolicy
 from darkroom.pipelines.publishing.parquet_shards import write_trajectories
 from darkroom.pipelines.records import ImageRef, Sample, Trajectory, to_row
 from darkroom.pipelines.records.reject_reasons import RETRYABLE, RowError
-from darkroom.pipelines.services.errors import ServiceError
+from darkroom.pipelines.services import ServiceError
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.ledger import Ledger
 from darkroom.pipelines.storage.workspace import Workspace

@@ -17,7 +17,7 @@ from darkroom.pipelines.records import Sample, Usage
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.records.reject_reasons import RowError
 from darkroom.pipelines.records.samples import bare_sample
-from darkroom.pipelines.services.errors import ServiceError
+from darkroom.pipelines.services import ServiceError
 from darkroom.pipelines.services.files import WholeText, decoded
 from darkroom.pipelines.services.listening import guarded, speak_json
 from darkroom.pipelines.storage.images import ImageStore

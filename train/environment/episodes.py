@@ -13,7 +13,7 @@ from darkroom.pipelines.generation.rollout import Rollout, rollout
 from darkroom.pipelines.models.policies.policy import Completion, CompletionRequest, PolicyIdentity
 from darkroom.pipelines.records import Observation, Usage
 from darkroom.pipelines.records.digest import seed_from
-from darkroom.pipelines.services.errors import ServiceError
+from darkroom.pipelines.services import ServiceError
 from darkroom.pipelines.services.files import ObservationPart, numbered
 from darkroom.pipelines.services.sessions import Registry
 from darkroom.sandbox.errors import UserError, raised_as

@@ -29,7 +29,7 @@ from darkroom.pipelines.inspection.pages import data_url
 from darkroom.pipelines.models.policies.images import MEDIA_TYPES
 from darkroom.pipelines.models.protocols import PROTOCOLS
 from darkroom.pipelines.records import Grader
-from darkroom.pipelines.services.errors import ServiceError, invalid
+from darkroom.pipelines.services import ServiceError, invalid
 from darkroom.pipelines.services.files import WholeText, encoded
 from darkroom.pipelines.services.listening import SMALL_MB, check_parts, guarded, speak_json
 from darkroom.train.environment.episodes import Episodes

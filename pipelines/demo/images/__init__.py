@@ -27,13 +27,13 @@ from darkroom.pipelines.demo.images.material import (
     image_row,
     installed,
     photograph_bytes,
+    photographs,
     require_packages,
     with_details,
 )
 from darkroom.pipelines.demo.images.maths import maths
 from darkroom.pipelines.demo.images.notices import notices
 from darkroom.pipelines.demo.images.pages import pages
-from darkroom.pipelines.demo.images.photographs import photographs
 from darkroom.pipelines.demo.images.scenes import scenes
 from darkroom.pipelines.records import Truth
 from darkroom.pipelines.records.digest import digest

@@ -9,12 +9,18 @@ alone read it), moon, colour wheel, phantom and logo, matplotlib's logo and parc
 SciPy and OpenCV carry no images.
 
 And rows before they are built, with lettered choices: the right one at a place that the caller balances.
+
+And questions about the photographs as they are (easy ones, and those for a glance at the whole) and as snapshots. The
+target of an easy question is in ``truth.boxes`` where it was measured; most boxes are large on purpose, so that a crop
+of them would be a lazy step. The coins have a count instead. Snapshots are turned on their side, underexposed, or both:
+``truth.angle`` is how far, in degrees counter-clockwise; ``truth.contrast`` the share of the tonal range that is left.
+No file says so: there is no EXIF orientation to put it right.
 """
 
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
@@ -22,12 +28,12 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from PIL import Image, ImageFont
 
 from darkroom.pipelines.demo import data_beside
-from darkroom.pipelines.records import Truth
+from darkroom.pipelines.records import Truth, TruthBox
 from darkroom.pipelines.records.reject_reasons import Reason
 from darkroom.pipelines.sources import BadRow, SourceRow
 from darkroom.pipelines.storage.media_validation import encode
@@ -191,3 +197,38 @@ def in_order(right: str, options: Sequence[str]) -> Choices:
     """Options that have an order of their own (numbers, a chart's bars), left in it."""
     lines = tuple(f"{letter}. {option}" for letter, option in zip(LETTERS, options, strict=False))
     return Choices(lines, LETTERS[list(options).index(right)])
+
+
+QUESTIONS = data_beside(__file__, "photographs")
+DARKEST = 9
+"""The grey level that black has in an underexposed image."""
+_TURNS = {90: Image.Transpose.ROTATE_90, 180: Image.Transpose.ROTATE_180, 270: Image.Transpose.ROTATE_270}
+
+
+def photographs(kind: str, seed: int) -> list[LazyRow]:
+    """The easy questions (``photo``), those at a glance (``overview``) or the snapshots by name, not made yet."""
+    questions = QUESTIONS[kind]
+    own = (f"{number:02d}" if kind == "snapshot" else each["photograph"] for number, each in enumerate(questions))
+    rows = ((f"{kind}/{name}", number) for number, name in enumerate(own))
+    return [LazyRow(name, partial(_row, name, number, questions[number], seed)) for name, number in rows]
+
+
+def _row(name: str, number: int, question: Mapping[str, Any], seed: int) -> SourceRow:
+    answer: str | Choices = question["answer"]
+    if "wrong" in question:
+        answer = lettered(question["answer"], question["wrong"], place=number + seed, rng=Random(f"{seed}/{name}"))
+    boxes = (TruthBox(question["box"]["label"], *question["box"]["sides"]),) if "box" in question else ()
+    truth = Truth(boxes, count=question.get("count"), angle=question.get("angle"), contrast=question.get("contrast"))
+    image, license = _image(question["photograph"], truth), PHOTOGRAPHS[question["photograph"]].license
+    return image_row(name, image, question["question"], answer, truth, category=question["category"], license=license)
+
+
+def _image(photograph: str, truth: Truth) -> bytes:
+    """The packaged file, or a snapshot of it, as ``truth`` says."""
+    if truth.angle is None and truth.contrast is None:
+        return photograph_bytes(photograph)
+    image = photograph_image(photograph)
+    if truth.contrast is not None:
+        levels = [DARKEST + round(level * truth.contrast) for level in range(256)]
+        image = image.point(levels * len(image.getbands()))
+    return jpeg_bytes(image if truth.angle is None else image.transpose(_TURNS[int(truth.angle)]), quality=95)

@@ -11,10 +11,10 @@ from random import Random
 from typing import ClassVar
 
 from darkroom.pipelines.demo.images import material
-from darkroom.pipelines.demo.images.maths import problem_row
 from darkroom.pipelines.demo.rl_questions import readings, shapes
 from darkroom.pipelines.demo.rl_questions.questions import (
     COLOURS,
+    WORDS,
     DrawnKind,
     DrawnQuestion,
     as_row,
@@ -22,17 +22,10 @@ from darkroom.pipelines.demo.rl_questions.questions import (
     sheet,
     write,
 )
-from darkroom.pipelines.demo.rl_questions.word_problems import ARITHMETIC, CONSTRUCTIONS, WordProblem, problems
+from darkroom.pipelines.demo.rl_questions.word_problems import ARITHMETIC, CONSTRUCTIONS, problem, problems
 from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.sources import BadRow, SourceRow
 
-_LOOKED_UP = (
-    ("astronaut", "On which mission did this astronaut first fly into space?", "STS-63"),
-    ("rocket", "Which satellite did this rocket carry?", "DSCOVR"),
-    ("galaxies", "In which year was this picture of galaxies published?", "2012"),
-    ("pagoda", "In which city does this pagoda stand?", "Beijing"),
-    ("cat", "Who took this photograph of the cat?", "Stéfan van der Walt"),
-)
 _FALSIFIED: tuple[DrawnKind, ...] = (shapes.colour_of_a_shape, readings.plate, shapes.number_of_shapes, readings.dial)
 _MIXED_UP: tuple[DrawnKind, ...] = (readings.board, readings.dial, readings.plate, readings.board, readings.plate)
 """What is asked about sheets that show none of it."""
@@ -44,7 +37,7 @@ def planted(seed: int) -> list[material.LazyRow]:
         *((f"wrong_label/{n:02d}", partial(_wrong_label, kind, n)) for n, kind in enumerate(_FALSIFIED)),
         *((f"wrong_label/{4 + n:02d}", partial(_wrong_result, n)) for n in range(2)),
         *((f"mismatch/{n:02d}", partial(_mismatch, kind, n)) for n, kind in enumerate(_MIXED_UP)),
-        *((f"outside_knowledge/{n:02d}", partial(_outside_knowledge, n)) for n in range(len(_LOOKED_UP))),
+        *((f"outside_knowledge/{n:02d}", partial(_outside_knowledge, n)) for n in range(len(WORDS["looked_up"]))),
         *((f"trivial/{n:02d}", partial(_trivial, n)) for n in range(4)),
         *((f"ambiguous/{n:02d}", partial(_ambiguous, n)) for n in range(3)),
     ]
@@ -60,9 +53,7 @@ def _wrong_label(kind: DrawnKind, n: int, row: str, rng: Random) -> SourceRow:
 
 
 def _wrong_result(n: int, row: str, rng: Random) -> SourceRow:
-    problem: WordProblem = (CONSTRUCTIONS[1], ARITHMETIC[3])[n](rng, 7 + n)
-    details = {"suitable": not n}
-    return _falsified(problem_row(row, problem.question, problem.answer, details, category=problem.category))
+    return _falsified(problem(row, (CONSTRUCTIONS[1], ARITHMETIC[3])[n], rng, 7 + n, suitable=not n))
 
 
 def _falsified(source_row: SourceRow) -> SourceRow:
@@ -82,7 +73,7 @@ def _mismatch(kind: DrawnKind, n: int, row: str, rng: Random) -> SourceRow:
 
 
 def _outside_knowledge(n: int, row: str, rng: Random) -> SourceRow:
-    name, question, answer = _LOOKED_UP[n]
+    name, question, answer = WORDS["looked_up"][n]
     image = material.photograph_image(name)
     part = image.crop((rng.randrange(image.width // 8), 0, image.width, image.height))
     part.thumbnail((480, 480))
@@ -106,12 +97,7 @@ def _ambiguous(n: int, row: str, rng: Random) -> SourceRow:
         x = 90 + 200 * place
         on.draw.rectangle((x, 120, x + 110, 240), fill=COLOURS[colour])
         write(on.draw, (x + 55, 180), str(rng.randrange(10, 99)), 30)
-    question = (
-        "Which colour is the box?",
-        "What colour does the numbered card have?",
-        "Name the colour of the square.",
-    )[n]
-    return as_row(row, on.asks(question, pair[0], "attribute"))
+    return as_row(row, on.asks(WORDS["ambiguous"][n], pair[0], "attribute"))
 
 
 def spoiled(rows: Sequence[material.LazyRow]) -> list[material.LazyRow]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from PIL import Image, ImageDraw
 
+from darkroom.pipelines.demo import data_beside
 from darkroom.pipelines.demo.images import material
 from darkroom.pipelines.records import Truth, TruthBox
 from darkroom.pipelines.records.geometry import Box
@@ -15,14 +16,8 @@ from darkroom.pipelines.sources import SourceRow
 
 SIZE = (480, 360)
 INK, PAPER = (28, 32, 44), (250, 248, 240)
-COLOURS = {
-    "red": (204, 44, 40),
-    "blue": (40, 84, 188),
-    "green": (38, 142, 62),
-    "yellow": (240, 206, 44),
-    "violet": (134, 66, 168),
-    "orange": (238, 132, 30),
-}
+WORDS = data_beside(__file__)
+COLOURS: dict[str, tuple[int, ...]] = {name: tuple(rgb) for name, rgb in WORDS["colours"].items()}
 PAINTS = tuple(COLOURS)
 """Names of the colours."""
 SHOWN = ("astronaut", "cat", "coffee", "coins", "rocket", "pagoda", "flower", "retina", "camera", "horse")

@@ -7,7 +7,6 @@ from functools import partial
 from itertools import product
 from math import comb, factorial, gcd, lcm, prod
 from random import Random
-from typing import NamedTuple
 
 from darkroom.pipelines.demo import data_beside
 from darkroom.pipelines.demo.images.material import LazyRow
@@ -20,38 +19,27 @@ _PRIMES = (5, 7, 11, 13, 17, 19)
 _WORDS = ("LEVEL", "COFFEE", "PEPPER", "BALLOON", "PAPAYA", "TOMORROW", "CINNAMON", "SUCCESS")
 
 
-class WordProblem(NamedTuple):
-    """A question, the answer, and its field."""
-
-    category: str
-    question: str
-    answer: str
-
-
-ProblemKind = Callable[[Random, int], WordProblem]
-"""Makes the n-th problem of its kind: ``n`` chooses the wording."""
 Computed = tuple[object, Mapping[str, object]]
 """The answer of a problem, and the values in its wording."""
-
-
 Computation = Callable[[Random, int], Computed]
 """A function that computes the n-th problem of its kind; the table names the kind like it."""
 
 
-def problems(name: str, kinds: Sequence[ProblemKind], n_of_each: int, *, suitable: bool, seed: int) -> list[LazyRow]:
+def problems(name: str, kinds: Sequence[Computation], n_of_each: int, *, suitable: bool, seed: int) -> list[LazyRow]:
     rows = [(f"{name}/{n:02d}-{place:02d}", kind, n) for n in range(n_of_each) for place, kind in enumerate(kinds)]
-    return [LazyRow(row, partial(_problem_row, row, kind, n, suitable, seed)) for row, kind, n in rows]
+    return [LazyRow(row, partial(_seeded, row, kind, n, suitable, seed)) for row, kind, n in rows]
 
 
-def _problem_row(row: str, kind: ProblemKind, n: int, suitable: bool, seed: int) -> SourceRow:
-    problem = kind(Random(f"{seed}/{row}"), n)
-    return problem_row(row, problem.question, problem.answer, {"suitable": suitable}, category=problem.category)
+def _seeded(row: str, compute: Computation, n: int, suitable: bool, seed: int) -> SourceRow:
+    return problem(row, compute, Random(f"{seed}/{row}"), n, suitable=suitable)
 
 
-def _problem(compute: Computation, rng: Random, n: int) -> WordProblem:
+def problem(row: str, compute: Computation, rng: Random, n: int, *, suitable: bool) -> SourceRow:
+    """The row of the n-th problem of a kind: ``n`` chooses the wording."""
     kind = _TABLE[compute.__name__.strip("_")]
     answer, values = compute(rng, n)
-    return WordProblem(kind["category"], kind["wordings"][n % len(kind["wordings"])].format(**values), str(answer))
+    question = kind["wordings"][n % len(kind["wordings"])].format(**values)
+    return problem_row(row, question, str(answer), {"suitable": suitable}, category=kind["category"])
 
 
 def _corner_area(rng: Random, n: int) -> Computed:
@@ -153,7 +141,7 @@ def _sets(rng: Random, n: int) -> Computed:
 _FIGURES = (_corner_area, _chord, _ladder, _cut_corners, _angles)
 _CURVES = (_folded_line, _distances, _between_curves, _under_an_arch)
 _COUNTS = (_ways, _rectangles, _walk, _appointment, _sets)
-CONSTRUCTIONS = tuple(partial(_problem, compute) for compute in (*_FIGURES, *_CURVES, *_COUNTS))
+CONSTRUCTIONS = (*_FIGURES, *_CURVES, *_COUNTS)
 
 
 def _equation(rng: Random, n: int) -> Computed:
@@ -245,4 +233,4 @@ _ALGEBRA = (_equation, _symmetric, _value, _two_unknowns, _series, _roots)
 _NUMBERS = (_power_remainder, _divisors, _common, _zeros)
 _CHOSEN = (_committee, _letters, _urn)
 _FUNCTIONS = (_derivative, _composition)
-ARITHMETIC = tuple(partial(_problem, compute) for compute in (*_ALGEBRA, *_NUMBERS, *_CHOSEN, *_FUNCTIONS))
+ARITHMETIC = (*_ALGEBRA, *_NUMBERS, *_CHOSEN, *_FUNCTIONS)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from darkroom.annotation.rounds.submissions import RecordFields
 from darkroom.pipelines.demo.images.charts import charts
-from darkroom.pipelines.demo.images.photographs import photographs
+from darkroom.pipelines.demo.images.material import photographs
 from darkroom.pipelines.demo.images.scenes import Placed, Wall, make_wall, scenes
 from darkroom.pipelines.sources import SourceRow
 

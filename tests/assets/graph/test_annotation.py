@@ -17,7 +17,7 @@ from darkroom.assets.definitions import BUNDLED_RECORDING, FINISHED_ANNOTATIONS,
 from darkroom.assets.graph.annotation import JOB, annotation_sync
 from darkroom.assets.graph.resources import WorkspaceResource
 from darkroom.pipelines.demo.images.charts import charts
-from darkroom.pipelines.demo.images.photographs import photographs
+from darkroom.pipelines.demo.images.material import photographs
 from darkroom.pipelines.publishing.rl_dataset import rl_folder
 from darkroom.pipelines.records import PoolImage
 from darkroom.pipelines.sources import BadRow, SourceRow

@@ -17,8 +17,7 @@ import pytest
 from hypothesis import given, strategies as st
 from PIL import Image
 
-from darkroom.pipelines.services import listening
-from darkroom.pipelines.services.errors import ServiceError
+from darkroom.pipelines.services import ServiceError, listening
 from darkroom.pipelines.services.files import AnswerImages, decoded
 from darkroom.pipelines.services.listening import SMALL_MB
 from darkroom.pipelines.services.sessions import OpenRequest, Sessions

@@ -281,7 +281,7 @@ async def test_what_the_sandbox_does_not_survive_is_no_result(client, pool, monk
 
 
 async def test_a_task_that_fails_leaves_no_group_behind(pool):
-    from darkroom.pipelines.services.errors import ServiceError
+    from darkroom.pipelines.services import ServiceError
     from darkroom.pipelines.services.sessions import OpenRequest
 
     before = pool.stats().groups

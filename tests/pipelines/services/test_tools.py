@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from darkroom.pipelines.services.errors import ServiceError
+from darkroom.pipelines.services import ServiceError
 from darkroom.pipelines.services.tools import CropImage, ImageZoomIn, RunCode, SelectFrames, no_tool, tools_for
 
 
