@@ -2,9 +2,9 @@
 
 A take-down is a line of ``<home>/removed.jsonl``: intake rejects from then on what it names (``removed``). Samples that
 are there become such rejects at once; the tables that were made of their shards are deleted, and the next build makes
-them again, of what is unneeded, from the ledger: nothing is asked for twice. Datasets follow when they are built again.
+them again, of what is left, from the ledger: nothing is asked for twice. Datasets follow when they are built again.
 
-Files are hits by the digests in whatever may refer to them: every text in tables, datasets, databases and other files
+Files are found by the digests in whatever may refer to them: every text in tables, datasets, databases and other files
 of the workspace. What the ledger's requests name is no reference: an input that comes back is stored again.
 """
 
@@ -28,16 +28,7 @@ from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 
 _DIGEST = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
-_NO_REFERENCES = {
-    "images",
-    "image_cache",
-    "environments",
-    "checkpoints",
-    "dagster",
-    "benchmarks",
-    "same_images",
-    "removed.jsonl",
-}
+_NO_REFERENCES = frozenset("images image_cache environments checkpoints dagster benchmarks removed.jsonl".split())
 """Which name no stored file that they need."""
 _AT_ONCE = 1 << 24
 SAMPLES = ("samples",)
