@@ -28,8 +28,10 @@ from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
 
 _DIGEST = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
-_NO_REFERENCES = frozenset("images image_cache environments checkpoints dagster benchmarks removed.jsonl".split())
-"""Which name no stored file that they need."""
+_WITHOUT = re.compile(
+    r"images|image_cache|environments|checkpoints|dagster|benchmarks|same_images|removed\.jsonl|ledger\.sqlite.*"
+)
+"""Folders and files that name no stored file, or none that they need."""
 _AT_ONCE = 1 << 24
 SAMPLES = ("samples",)
 
@@ -159,7 +161,7 @@ def _texts(workspace: Workspace, say: Callable[[str], None] | None) -> Iterator[
     """Every text in the workspace's files that may name a stored file."""
     roots: list[StorePath] = [workspace.home, *([] if workspace.local == workspace.home else [workspace.local])]
     for folder in (folder for root in roots for folder in children(root)):
-        if folder.name in _NO_REFERENCES or folder.name.startswith("ledger.sqlite"):
+        if _WITHOUT.fullmatch(folder.name):
             continue
         if say is not None:
             say(f"reading {folder.name}")
