@@ -22,8 +22,7 @@ from functools import wraps
 from typing import Any
 
 from darkroom_studio.access import FORBIDDEN, ROLES, UNKNOWN, role_of
-from darkroom_studio.corrections import withdraw
-from darkroom_studio.identity import user_of
+from darkroom_studio.identity import user_of, withdraw
 from darkroom_studio.validation import read_blocked
 from django.contrib.auth.models import Group
 from django.contrib.auth.password_validation import validate_password

@@ -9,9 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from darkroom_studio.corrections import correct
 from darkroom_studio.fence import route_of
-from darkroom_studio.identity import user_of
+from darkroom_studio.identity import correct, user_of
 from darkroom_studio.languages import language_of, marked, translated
 from darkroom_studio.own_tables import login_wait, note_login, settled_answer, work_on
 from darkroom_studio.validation import find_submission_errors, log_blocked, read_body

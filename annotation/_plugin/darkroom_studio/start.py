@@ -15,8 +15,7 @@ from core.views import main as studio_main
 from darkroom_studio.access import is_open, role_of, round_of
 from darkroom_studio.administration import counted
 from darkroom_studio.content import WRITING
-from darkroom_studio.corrections import builds_on, is_begun
-from darkroom_studio.identity import submitted
+from darkroom_studio.identity import builds_on, is_begun, submitted
 from darkroom_studio.languages import language_of, marked, title_in, translated
 from darkroom_studio.middleware import POLICY
 from django.db.models import Count, F, Q
