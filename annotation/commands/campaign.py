@@ -84,6 +84,7 @@ def _sync_once(opened: OpenCampaign, *, reset_forms: bool, recreate: bool) -> No
     from darkroom.annotation.label_studio.server import connect
     from darkroom.annotation.rounds.campaign import require_experts
     from darkroom.annotation.rounds.image_pool import POOL, materialize_pool
+    from darkroom.annotation.rounds.practice import exchange_practice
     from darkroom.annotation.rounds.pre_annotations import read_predictions
     from darkroom.annotation.rounds.sync import Sync, pulled_since
     from darkroom.pipelines.records import PoolImage
@@ -100,6 +101,7 @@ def _sync_once(opened: OpenCampaign, *, reset_forms: bool, recreate: bool) -> No
     with connect(workspace) as studio:
         if not journal.rounds():
             require_experts(campaign, studio.accounts())
+        exchange_practice(workspace, campaign, journal, studio)  # before the first tasks are there
         run = Sync(journal, studio, campaign, read_predictions(workspace, pool), say=console.CONSOLE.print)
         handed_out = run.run(pool, reset_forms=reset_forms, recreate=recreate)
         print_shortages(campaign, studio)
@@ -202,6 +204,7 @@ def report(
     from darkroom.annotation.quality.metrics import measure
     from darkroom.annotation.quality.report import render, to_json
     from darkroom.annotation.rounds.image_pool import left_out
+    from darkroom.annotation.rounds.practice import practice_results
     from darkroom.annotation.rounds.tables import AnnotationStages
 
     while True:
@@ -218,8 +221,10 @@ def report(
                 projects = filter(None, map(journal.project, journal.rounds()))
                 pulled, blocked = max((p.watermark for p in projects), default=""), journal.blocked_submissions()
                 quality = measure(states, blocked=blocked, people=people, campaign=campaign, as_of=pulled)
-                write_whole(path, render(quality, title=campaign.name, left_out=left_out(workspace), every=every or 0))
-                facts = {"report": path, **to_json(quality)}
+                practice = practice_results(journal.practice(), people, campaign)
+                more = {"left_out": left_out(workspace), "practice": practice}
+                write_whole(path, render(quality, title=campaign.name, every=every or 0, **more))
+                facts = {"report": path, **to_json(quality), "practice": to_json(practice)}
             if as_json:
                 console.print_json(facts)
             else:

@@ -3,7 +3,7 @@ tasks need Label Studio's SDK, from the extra ``annotate``; routes of the plug-i
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from datetime import datetime
 from email.utils import parsedate_to_datetime
@@ -69,12 +69,12 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
         self._clients.close()
 
     def people(self) -> list[Person]:
-        return [Person(row["id"], row["email"], row["name"], row["role"], row["is_active"]) for row in self.accounts()]
+        return people_in(self.accounts())
 
     def accounts(self) -> list[dict[str, Any]]:
         """Every account, removed ones too (``is_active``)."""
         rows: list[dict[str, Any]] = self._plugin("GET", "people")["people"]
-        return [{"is_active": True, **row} for row in rows]  # an earlier version has no such field
+        return [{"is_active": True, "practice": [], **row} for row in rows]  # an earlier version has no such fields
 
     def add_person(self, email: str, *, role: str, password: str, name: str = "") -> dict[str, Any]:
         """Create an account, change its role, or let it come back; returns id, email, role and token."""
@@ -86,6 +86,14 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
 
     def set_password(self, email: str, password: str) -> None:
         self._plugin("POST", "people/password", json={"email": email, "password": password})
+
+    def practice_sets(self) -> dict[str, str]:
+        """The digest of each campaign's practice images on the server."""
+        return dict(self._plugin("GET", "practice/sets")["sets"])
+
+    def set_practice(self, campaign: str, content: Mapping[str, Any]) -> None:
+        """Replace a campaign's practice images; an empty mapping takes them away."""
+        self._plugin("POST", "practice/sets", json={"campaign": campaign, "set": content})
 
     def blocked_submissions(self, after: int) -> list[dict[str, Any]]:
         return cast(list[dict[str, Any]], self._plugin("GET", "hits", params={"after": after})["hits"])
@@ -230,6 +238,10 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
         if status >= 500 or status in (408, 429):
             return ServerUnreachable(f"Label Studio at {self.url} fails ({status}): {body}")
         return AnnotationError(f"Label Studio at {self.url} rejects the request ({status}): {body}")
+
+
+def people_in(accounts: Iterable[Mapping[str, Any]]) -> list[Person]:
+    return [Person(row["id"], row["email"], row["name"], row["role"], row["is_active"]) for row in accounts]
 
 
 def project_description(campaign: str, round: str, *roles: str) -> str:

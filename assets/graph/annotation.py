@@ -16,6 +16,7 @@ from darkroom.annotation.rounds.accepted_source import to_sample
 from darkroom.annotation.rounds.campaign import Campaign, require_experts
 from darkroom.annotation.rounds.image_pool import POOL, materialize_pool
 from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.practice import exchange_practice
 from darkroom.annotation.rounds.pre_annotations import PRE_ANNOTATIONS, materialize_pre_annotations, read_predictions
 from darkroom.annotation.rounds.sync import Sync
 from darkroom.annotation.rounds.tables import ACCEPTED, ORDER, REFUSED, AnnotationStages
@@ -176,6 +177,7 @@ def annotation_sync(context: dg.SensorEvaluationContext, workspace: WorkspaceRes
             pool, campaign = opened.tables.read(POOL, PoolImage), Campaign.load(opened.annotation)
             if not journal.rounds():
                 require_experts(campaign, studio.accounts())
+            exchange_practice(opened, campaign, journal, studio)
             Sync(journal, studio, campaign, read_predictions(opened, pool), say=context.log.info).run(pool)
             fingerprint = journal.fingerprint
     if fingerprint == context.cursor:

@@ -23,6 +23,7 @@ from typing import Any
 
 from darkroom_studio.access import FORBIDDEN, ROLES, UNKNOWN, role_of
 from darkroom_studio.identity import user_of, withdraw
+from darkroom_studio.own_tables import tries
 from darkroom_studio.validation import read_blocked
 from django.contrib.auth.models import Group
 from django.contrib.auth.password_validation import validate_password
@@ -156,7 +157,8 @@ def accounts(request: HttpRequest) -> HttpResponse:
         except (ValueError, KeyError, ValidationError) as error:
             return _bad_request(error)
     users = User.objects.prefetch_related("groups").select_related("auth_token").order_by("id")
-    return JsonResponse({"people": [_account_row(user) for user in users]})
+    practised = tries()
+    return JsonResponse({"people": [_account_row(user) | {"practice": practised.get(user.id, [])} for user in users]})
 
 
 @transaction.atomic

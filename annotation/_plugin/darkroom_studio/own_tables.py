@@ -4,7 +4,7 @@ Checkers' own answers, settled before they see a record: the first one of a pers
 whole tasks and deletes drafts, and would lose an answer in either. Seconds of work on a task: a request for it (its
 page, a draft, a submission) ends a stretch of work that began with the one before; of a longer pause,
 ``LONGEST_PAUSE`` counts. The time that pages report is not used: whoever writes it, writes a payment. Wrong passwords,
-by account and address.
+by account and address. Practice images of campaigns, and people's work on them (``practice.py``).
 """
 
 from __future__ import annotations
@@ -13,22 +13,37 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from darkroom_studio.access import wait_after
+from darkroom_studio.access import role_of, wait_after
 from darkroom_studio.identity import user_of
 from darkroom_studio.languages import language_of
-from darkroom_studio.validation import answer_problem, is_blind_first, read_body, served_task, without_key
+from darkroom_studio.validation import (
+    N_IMAGES,
+    N_PASSING,
+    answer_problem,
+    is_blind_first,
+    read_body,
+    served_task,
+    without_key,
+)
 from django.db import connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from tasks.models import Task
 
 ANSWERS, WORK, FAILURES = "darkroom_blind_answers", "darkroom_work", "darkroom_failed_logins"
+PRACTICE_SETS, PRACTICE = "darkroom_practice_sets", "darkroom_practice"
 _OF_TASK = "task_id integer not null, user_id integer not null"
 _TABLES = {
     ANSWERS: f"{_OF_TASK}, answer text not null, settled_at varchar(40) not null, primary key (task_id, user_id)",
     WORK: f"{_OF_TASK}, seconds double precision not null, last_at double precision not null, "
     "primary key (task_id, user_id)",
     FAILURES: "name varchar(400) not null primary key, n integer not null, last_at double precision not null",
+    PRACTICE_SETS: "campaign varchar(60) not null primary key, digest varchar(64) not null, content text not null",
+    PRACTICE: "user_id integer not null, campaign varchar(60) not null, number integer not null, "
+    "step integer not null default 0, n_right integer not null default 0, images text not null, "
+    "seconds double precision not null default 0, last_at double precision not null, "
+    "ended_at varchar(40) not null default '', primary key (user_id, campaign, number)",
 }
+PRACTISING = ("annotator", "checker")
 LONGEST_PAUSE, FORGOTTEN = 300, 86_400
 """Seconds: of a pause that counts, and after which a wrong password is forgotten."""
 
@@ -39,11 +54,15 @@ def create_tables() -> None:
         _row(f"create table if not exists {name} ({columns})")
 
 
-def _row(statement: str, *values: Any) -> Any:
-    """Execute a statement; returns its first row, None without any."""
+def rows(statement: str, *values: Any) -> list[Any]:
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
-        return cursor.fetchone() if cursor.description else None
+        return cursor.fetchall() if cursor.description else []
+
+
+def _row(statement: str, *values: Any) -> Any:
+    """The first row of a statement; None without any."""
+    return next(iter(rows(statement, *values)), None)
 
 
 def settled_answer(task_id: int, user: Any) -> str:
@@ -80,10 +99,14 @@ def answer(request: HttpRequest, pk: int) -> HttpResponse:
     return JsonResponse({"answer": settle(pk, user, sent.strip())})
 
 
+def counted_pause(pause: str) -> str:
+    """The part of a pause that counts as work, in SQL."""
+    return f"case when {pause} > {LONGEST_PAUSE} then {LONGEST_PAUSE} when {pause} < 0 then 0 else {pause} end"
+
+
 def work_on(task_id: int, user: Any) -> float:
     """Note that a person works on a task now; returns the seconds of work on it so far."""
-    pause = f"excluded.last_at - {WORK}.last_at"
-    counted = f"case when {pause} > {LONGEST_PAUSE} then {LONGEST_PAUSE} when {pause} < 0 then 0 else {pause} end"
+    counted = counted_pause(f"excluded.last_at - {WORK}.last_at")
     begun = f"insert into {WORK} values (%s, %s, 0, %s) on conflict (task_id, user_id) do update "
     more = f"set seconds = {WORK}.seconds + {counted}, last_at = excluded.last_at returning seconds"
     return round(float(_row(begun + more, task_id, user.id, time.time())[0]), 1)
@@ -103,3 +126,19 @@ def note_login(name: str, *, succeeded: bool) -> None:
     _row(f"delete from {FAILURES} where last_at < %s", time.time() - FORGOTTEN)  # whoever asks with many names
     counted = f"on conflict (name) do update set n = {FAILURES}.n + 1, last_at = excluded.last_at"
     _row(f"insert into {FAILURES} values (%s, 1, %s) {counted}", name, time.time())
+
+
+def pending(user: Any) -> list[str]:
+    """The campaigns that ask this person to practise first."""
+    passed = f"select campaign from {PRACTICE} where user_id = %s and step = {2 * N_IMAGES} and n_right >= {N_PASSING}"
+    asking = f"select campaign from {PRACTICE_SETS} where campaign not in ({passed}) order by campaign"
+    return [campaign for (campaign,) in rows(asking, user.id)] if role_of(user) in PRACTISING else []
+
+
+def tries() -> dict[int, list[dict[str, Any]]]:
+    """Everybody's tries, by account: images that ended and right ones, seconds, and the time of the last step."""
+    names, by_account = ("campaign", "number", "n_right", "n", "seconds", "at"), dict[int, list[dict[str, Any]]]()
+    listed = f"campaign, number, n_right, step / 2, seconds, ended_at from {PRACTICE} order by campaign, number"
+    for number, *values in rows(f"select user_id, {listed}"):
+        by_account.setdefault(number, []).append(dict(zip(names, values, strict=True)))
+    return by_account
