@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -61,6 +62,7 @@ def sync(
         console.print_plain("nothing was pulled or changed; images as of the last sync")
         return
     from darkroom.annotation import ServerUnreachable
+    from darkroom.annotation.label_studio.server import note_act
     from darkroom.annotation.rounds.campaign import Campaign
     from darkroom.annotation.rounds.journal import Journal
 
@@ -69,6 +71,10 @@ def sync(
             try:
                 campaign = Campaign.load(workspace.annotation)  # its images may have changed
                 _sync_once(OpenCampaign(workspace, campaign, journal), reset_forms=reset_forms, recreate=recreate)
+                options = [
+                    name for name, chosen in (("--reset-forms", reset_forms), ("--recreate", recreate)) if chosen
+                ]
+                note_act(workspace, " ".join(["sync", *options]) if options else "")
             except ServerUnreachable as error:
                 if every is None:
                     raise
@@ -81,7 +87,7 @@ def sync(
 
 
 def _sync_once(opened: OpenCampaign, *, reset_forms: bool, recreate: bool) -> None:
-    from darkroom.annotation.label_studio.server import connect
+    from darkroom.annotation.label_studio.server import connect, note_act
     from darkroom.annotation.rounds.campaign import require_experts
     from darkroom.annotation.rounds.image_pool import POOL, materialize_pool
     from darkroom.annotation.rounds.practice import exchange_practice
@@ -102,7 +108,8 @@ def _sync_once(opened: OpenCampaign, *, reset_forms: bool, recreate: bool) -> No
         if not journal.rounds():
             require_experts(campaign, studio.accounts())
         exchange_practice(workspace, campaign, journal, studio)  # before the first tasks are there
-        run = Sync(journal, studio, campaign, read_predictions(workspace, pool), say=console.CONSOLE.print)
+        drafts, note = read_predictions(workspace, pool), partial(note_act, workspace)
+        run = Sync(journal, studio, campaign, drafts, say=console.CONSOLE.print, note=note)
         handed_out = run.run(pool, reset_forms=reset_forms, recreate=recreate)
         print_shortages(campaign, studio)
     imported = ", ".join(f"{n:,} × {round}" for round, n in handed_out.items()) or "nothing"
@@ -136,6 +143,17 @@ def _print_guide(out: Path | None, language: str | None) -> None:
         out.write_text(text, encoding="utf-8")
 
 
+def _print_audit(as_json: bool) -> None:
+    from darkroom.annotation.label_studio.server import connect
+
+    with console.open_workspace() as workspace, connect(workspace) as studio:
+        acts = list(studio.audit())
+    if as_json:
+        console.print_json(acts)
+    for act in () if as_json else acts:
+        console.print_line("  ".join(str(act[name]) for name in ("at", "who", "request", "status", "note")).rstrip())
+
+
 def doctor(
     repair: Annotated[bool, typer.Option("--repair", help="Hand missing work out again, repair what differs.")] = False,
     as_json: console.AsJson = False,
@@ -145,7 +163,7 @@ def doctor(
     Exits with 1 if something differs. With --repair the next `darkroom annotate sync` hands unfinished work out again;
     submissions are kept in any case.
     """
-    from darkroom.annotation.label_studio.server import connect
+    from darkroom.annotation.label_studio.server import connect, note_act
     from darkroom.annotation.rounds.campaign import shortages
     from darkroom.annotation.rounds.doctor import Doctor
 
@@ -156,6 +174,7 @@ def doctor(
         differences, is_repaired = report.sentences, bool(repair and report.sentences)
         if is_repaired:
             examiner.repair(report)
+            note_act(workspace, f"doctor --repair of {'; '.join(differences)}")
         if as_json:
             too_few = list(shortages(campaign, studio.accounts()).values())
             console.print_json({"differences": differences, "too_few": too_few, "repaired": is_repaired})
@@ -183,6 +202,7 @@ def report(
     until: Annotated[datetime | None, typer.Option(formats=_DATE, help="With --payments: day after the last.")] = None,
     guide: Annotated[bool, typer.Option("--guide", help="Print the annotators' guide, which projects show.")] = False,
     language: Annotated[str | None, typer.Option(help="With --guide: en, de, es, zh; default: the campaign's.")] = None,
+    audit: Annotated[bool, typer.Option("--audit", help="Print what administrators did, from the server.")] = False,
     every: Annotated[
         float | None, typer.Option(min=1, help="Write the page again after this many seconds; an open one follows.")
     ] = None,
@@ -199,6 +219,9 @@ def report(
         raise typer.BadParameter("--since and --until are for --payments")
     if guide:
         _print_guide(out, language)
+        return
+    if audit:
+        _print_audit(as_json)
         return
     from darkroom.annotation.quality.annotators import payments as payment_rows, with_amounts, write_payments
     from darkroom.annotation.quality.metrics import measure

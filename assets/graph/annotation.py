@@ -1,13 +1,14 @@
 """Human annotation in the UI: the image pool, the tables of the rounds, and the sensor that syncs with Label Studio."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import dagster as dg
 
 from darkroom.annotation import AnnotationError
-from darkroom.annotation.label_studio.server import connect
+from darkroom.annotation.label_studio.server import connect, note_act
 from darkroom.annotation.quality.metrics import Quality, measure
 from darkroom.annotation.quality.report import figures, people_rows, plots, summary
 from darkroom.annotation.recordings.campaign_import import RecordedCampaign
@@ -178,7 +179,8 @@ def annotation_sync(context: dg.SensorEvaluationContext, workspace: WorkspaceRes
             if not journal.rounds():
                 require_experts(campaign, studio.accounts())
             exchange_practice(opened, campaign, journal, studio)
-            Sync(journal, studio, campaign, read_predictions(opened, pool), say=context.log.info).run(pool)
+            drafts, note = read_predictions(opened, pool), partial(note_act, opened)
+            Sync(journal, studio, campaign, drafts, say=context.log.info, note=note).run(pool)
             fingerprint = journal.fingerprint
     if fingerprint == context.cursor:
         return dg.SkipReason("no new submissions")

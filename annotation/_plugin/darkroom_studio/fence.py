@@ -13,7 +13,7 @@ from urllib.parse import quote
 from darkroom_studio import access
 from darkroom_studio.identity import has_worked, is_own, user_of
 from darkroom_studio.languages import language_of, marked, project_in
-from darkroom_studio.own_tables import pending, task_for, work_on
+from darkroom_studio.own_tables import note_request, pending, task_for, work_on
 from darkroom_studio.validation import read_body, task_in
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from projects.models import Project
@@ -32,6 +32,7 @@ class AccessMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
+        note_request(request, response)
         rule: access.AccessRule | None = getattr(request, "darkroom_rule", None)
         if rule is None or not rule.answer or response.status_code >= 300:
             return response

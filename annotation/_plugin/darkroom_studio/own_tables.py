@@ -4,7 +4,8 @@ Checkers' own answers, settled before they see a record: the first one of a pers
 whole tasks and deletes drafts, and would lose an answer in either. Seconds of work on a task: a request for it (its
 page, a draft, a submission) ends a stretch of work that began with the one before; of a longer pause,
 ``LONGEST_PAUSE`` counts. The time that pages report is not used: whoever writes it, writes a payment. Wrong passwords,
-by account and address. Practice images of campaigns, and people's work on them (``practice.py``).
+by account and address. Practice images of campaigns, and people's work on them (``practice.py``). What administrators
+did: a row per request that changes something, and one per command; rows are only added.
 """
 
 from __future__ import annotations
@@ -30,13 +31,15 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from tasks.models import Task
 
 ANSWERS, WORK, FAILURES = "darkroom_blind_answers", "darkroom_work", "darkroom_failed_logins"
-PRACTICE_SETS, PRACTICE = "darkroom_practice_sets", "darkroom_practice"
+PRACTICE_SETS, PRACTICE, AUDIT = "darkroom_practice_sets", "darkroom_practice", "darkroom_audit"
 _OF_TASK = "task_id integer not null, user_id integer not null"
 _TABLES = {
     ANSWERS: f"{_OF_TASK}, answer text not null, settled_at varchar(40) not null, primary key (task_id, user_id)",
     WORK: f"{_OF_TASK}, seconds double precision not null, last_at double precision not null, "
     "primary key (task_id, user_id)",
     FAILURES: "name varchar(400) not null primary key, n integer not null, last_at double precision not null",
+    AUDIT: "id {number}, at varchar(40) not null, who varchar(400) not null, request varchar(320) not null, "
+    "status integer not null, note varchar(500) not null",
     PRACTICE_SETS: "campaign varchar(60) not null primary key, digest varchar(64) not null, content text not null",
     PRACTICE: "user_id integer not null, campaign varchar(60) not null, number integer not null, "
     "step integer not null default 0, n_right integer not null default 0, images text not null, "
@@ -50,8 +53,14 @@ LONGEST_PAUSE, FORGOTTEN = 300, 86_400
 
 def create_tables() -> None:
     """Create the tables in either database (idempotent)."""
+    is_sqlite = connection.vendor == "sqlite"
+    number = "integer primary key autoincrement" if is_sqlite else "bigserial primary key"
     for name, columns in _TABLES.items():
-        _row(f"create table if not exists {name} ({columns})")
+        rows(f"create table if not exists {name} ({columns.format(number=number)})")
+    for act in ("update", "delete"):
+        refused = "begin select raise(abort, 'rows are only added'); end" if is_sqlite else "do instead nothing"
+        made = "trigger if not exists {} before {} on {}" if is_sqlite else "or replace rule {} as on {} to {}"
+        rows(f"create {made.format(f'{AUDIT}_{act}', act, AUDIT)} {refused}")
 
 
 def rows(statement: str, *values: Any) -> list[Any]:
@@ -142,3 +151,15 @@ def tries() -> dict[int, list[dict[str, Any]]]:
     for number, *values in rows(f"select user_id, {listed}"):
         by_account.setdefault(number, []).append(dict(zip(names, values, strict=True)))
     return by_account
+
+
+def note_request(request: HttpRequest, response: HttpResponse) -> None:
+    """Add a request of an administrator that changes something to the audit log, without parameters and body; views
+    say more of it in ``darkroom_note``, commands their user in a header."""
+    if request.method in ("GET", "HEAD", "OPTIONS") or (user := user_of(request)) is None or not user.is_staff:
+        return
+    by = request.headers.get("X-Darkroom-User", "")[:100]
+    values = (f"{user.email} ({by})" if by else user.email, f"{request.method} {request.path}"[:320])
+    now, note = datetime.now(UTC).isoformat(timespec="seconds"), getattr(request, "darkroom_note", "")[:500]
+    insert = f"insert into {AUDIT}(at, who, request, status, note) values (%s, %s, %s, %s, %s)"
+    rows(insert, now, *values, response.status_code, note)

@@ -47,6 +47,7 @@ def sets(request: HttpRequest) -> HttpResponse:
     """GET: the digest of each campaign's images. POST {"campaign", "set"}: replaces them; an empty set ends it."""
     if request.method == "POST":
         sent = json.loads(request.body)
+        request.darkroom_note = sent["campaign"]
         with transaction.atomic():
             rows(f"delete from {PRACTICE_SETS} where campaign = %s", sent["campaign"])
             if content := sent["set"]:

@@ -11,6 +11,7 @@ locks         tasks with locks of people who do not work on them (staff)
 overlaps      POST {"overlaps": {"<task>": <annotations that complete it>}} (staff)
 images/<sha>  an image of the store (every account)
 tasks/<n>/answer  POST {"answer"}: a checker's own answer, before the record is shown (to whom the task was given)
+audit         GET ?after=N: what administrators did; POST {"act"}: what a command did (staff)
 practice      the page of a person's practice, and what they submit there (every account); practice/sets (staff)
 progress      GET ?project=N: the line above a task, ``{"text": "7 of 40 today, 3 sent back to you"}``
 """
@@ -35,6 +36,7 @@ urlpatterns = [
     path("darkroom/changes", staff.changes),
     path("darkroom/overlaps", staff.overlaps),
     path("darkroom/locks", staff.locks),
+    path("darkroom/audit", staff.audit),
     path("darkroom/images/<str:sha256>", image),
     path("darkroom/tasks/<int:pk>/answer", answer),
     path("darkroom/progress", progress),
