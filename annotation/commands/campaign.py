@@ -71,10 +71,8 @@ def sync(
             try:
                 campaign = Campaign.load(workspace.annotation)  # its images may have changed
                 _sync_once(OpenCampaign(workspace, campaign, journal), reset_forms=reset_forms, recreate=recreate)
-                options = [
-                    name for name, chosen in (("--reset-forms", reset_forms), ("--recreate", recreate)) if chosen
-                ]
-                note_act(workspace, " ".join(["sync", *options]) if options else "")
+                if reset_forms or recreate:
+                    note_act(workspace, f"sync{' --reset-forms' * reset_forms}{' --recreate' * recreate}")
             except ServerUnreachable as error:
                 if every is None:
                     raise

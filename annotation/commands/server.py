@@ -52,7 +52,7 @@ def up(
     `darkroom annotate up --units /etc/systemd/system && systemctl daemon-reload`
     """
     from darkroom.annotation.label_studio.server import current_step, note_act, server_of, wait_until_ready
-    from darkroom.annotation.label_studio.server_files import service_units, settings_of
+    from darkroom.annotation.label_studio.server_files import service_units
 
     if units and (port or host or postgres or foreground):
         raise typer.BadParameter("--units starts nothing: give --port, --host and --postgres to `annotate up` itself")
@@ -63,13 +63,11 @@ def up(
                 print_plain(f"wrote {units / name}")
             return
         server = server_of(workspace)
-        before = settings_of(server.folder)
         with _stopped_at_the_end(server) if foreground else _stopped_by_ctrl_c(server):
             with step_lines(CONSOLE) as show:
                 info = server.start(host=host, port=port, postgres=postgres, progress=show)
                 wait_until_ready(info, report=lambda seconds: show(current_step(info)))
-            after = settings_of(server.folder)
-            note_act(workspace, f"up: {before} -> {after}" if before != after else "")
+            note_act(workspace, f"up at {info.url}, database {info.database}")
             print_plain(f"[bold]{info.url}[/bold]  database: {info.database}")
             admin = server.admin
             print_plain(f"log in as {admin.email}, password {admin.password}")

@@ -1,7 +1,6 @@
 """Client of a Label Studio server with our plug-in (``TaskServer``); idempotent requests are retried. Projects and
 tasks need Label Studio's SDK, from the extra ``annotate``; routes of the plug-in do not."""
 
-import getpass
 import json
 import os
 import time
@@ -40,7 +39,8 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
         self._token, self._seconds, self._pauses = token, seconds, pauses
         # no proxy reaches this machine's servers
         self._trust_env = httpx2.URL(self.url).host not in ("127.0.0.1", "::1", "localhost")
-        self._operator = {"X-Darkroom-User": operator()}
+        user = quote(os.environ.get("USER") or str(os.getuid()))
+        self._operator = {"X-Darkroom-User": user}  # who runs this command, for the audit log
         self._http = httpx2.Client(
             base_url=self.url,
             headers={"Authorization": f"Token {token}", **self._operator},
@@ -64,8 +64,8 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
         self._connection_errors = (httpx2.HTTPError, httpx.HTTPError, OSError)
         self._api_errors = (_Rejected, ApiError)
         limits = httpx.Limits(keepalive_expiry=KEEPALIVE_SECONDS)
-        options: Any = {"timeout": self._seconds, "limits": limits, "trust_env": self._trust_env}
-        client = httpx.Client(headers=self._operator, **options)
+        more: Any = {"limits": limits, "trust_env": self._trust_env, "headers": self._operator}
+        client = httpx.Client(timeout=self._seconds, **more)
         self._clients.callback(client.close)
         # the SDK has no types here
         return LabelStudio(base_url=self.url, api_key=self._token, timeout=self._seconds, httpx_client=client)  # type: ignore[no-untyped-call]
@@ -253,13 +253,6 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
         if status >= 500 or status in (408, 429):
             return ServerUnreachable(f"Label Studio at {self.url} fails ({status}): {body}")
         return AnnotationError(f"Label Studio at {self.url} rejects the request ({status}): {body}")
-
-
-def operator() -> str:
-    """Who runs this command, for the audit log: the system's user, in ASCII."""
-    with suppress(KeyError, OSError):
-        return quote(getpass.getuser())
-    return str(os.getuid())
 
 
 def people_in(accounts: Iterable[Mapping[str, Any]]) -> list[Person]:

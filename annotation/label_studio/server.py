@@ -235,19 +235,15 @@ def connect(workspace: Workspace, environment: Mapping[str, str] = os.environ) -
     return LabelStudioClient(info.url, server.admin.token)
 
 
-def note_act(workspace: Workspace, act: str = "") -> None:
-    """Write an administrator's act to the server's audit log, after those that waited for a server; without an act only
-    these."""
-    path = workspace.annotation / "acts.txt"
-    if not act and not path.exists():
-        return
+def note_act(workspace: Workspace, act: str) -> None:
+    """Write a command's act to the server's audit log, after those that waited for a server to answer."""
+    path, now = workspace.annotation / "acts.txt", datetime.now(UTC).isoformat(timespec="seconds")
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        if act:
-            file.write(f"{datetime.now(UTC).isoformat(timespec='seconds')} {' '.join(act.split())}\n")
-        file.seek(0)
+        file.write(f"{now} {' '.join(act.split())}\n")
         with suppress(AnnotationError), connect(workspace) as studio:
+            file.seek(0)
             for line in file.read().splitlines():
                 studio.note_act(line)
             file.truncate(0)

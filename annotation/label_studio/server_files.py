@@ -148,13 +148,6 @@ def select_address(folder: Path, host: str | None, port: int | None, *, last_url
     return address
 
 
-def settings_of(folder: Path) -> str:
-    """Address and database of the last start, without a password; empty before the first."""
-    path = folder / "address.json"
-    address = Address(**json.loads(path.read_text())).text if path.exists() else ""
-    return address and f"{address}, {without_password(select_database(folder, None))}"
-
-
 def _freed_port(host: str, port: int) -> int:
     """Wait a moment: threads of a killed server hold its port a little longer than its processes are there."""
     end = time.monotonic() + PATIENCE_SECONDS

@@ -23,7 +23,7 @@ from typing import Any
 
 from darkroom_studio.access import FORBIDDEN, ROLES, UNKNOWN, role_of
 from darkroom_studio.identity import user_of, withdraw
-from darkroom_studio.own_tables import AUDIT, rows, tries
+from darkroom_studio.own_tables import AUDIT, PRACTICE, listed
 from darkroom_studio.validation import read_blocked
 from django.contrib.auth.models import Group
 from django.contrib.auth.password_validation import validate_password
@@ -108,11 +108,8 @@ def audit(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         request.darkroom_note = str(json.loads(request.body)["act"])
         return JsonResponse({})
-    names = ("id", "at", "who", "request", "status", "note")
-    page = rows(
-        f"select {', '.join(names)} from {AUDIT} where id > %s order by id limit {PAGE}", _number(request, "after")
-    )
-    return _answer([dict(zip(names, row, strict=True)) for row in page])
+    rest = f"from {AUDIT} where id > %s order by id limit {PAGE}"
+    return _answer(listed("id, at, who, request, status, note", rest, _number(request, "after")))
 
 
 PAGE = 200
@@ -172,8 +169,11 @@ def accounts(request: HttpRequest) -> HttpResponse:
         except (ValueError, KeyError, ValidationError) as error:
             return _bad_request(error)
     users = User.objects.prefetch_related("groups").select_related("auth_token").order_by("id")
-    practised = tries()
-    return JsonResponse({"people": [_account_row(user) | {"practice": practised.get(user.id, [])} for user in users]})
+    people = {user.id: _account_row(user) | {"practice": []} for user in users}
+    columns = "user_id, campaign, number, n_right, step / 2 as n, seconds, ended_at as at"
+    for each in listed(columns, f"from {PRACTICE} order by campaign, number"):
+        people[each.pop("user_id")]["practice"].append(each)
+    return JsonResponse({"people": list(people.values())})
 
 
 @transaction.atomic

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from darkroom_studio.access import role_of, wait_after
@@ -32,20 +33,11 @@ from tasks.models import Task
 
 ANSWERS, WORK, FAILURES = "darkroom_blind_answers", "darkroom_work", "darkroom_failed_logins"
 PRACTICE_SETS, PRACTICE, AUDIT = "darkroom_practice_sets", "darkroom_practice", "darkroom_audit"
-_OF_TASK = "task_id integer not null, user_id integer not null"
-_TABLES = {
-    ANSWERS: f"{_OF_TASK}, answer text not null, settled_at varchar(40) not null, primary key (task_id, user_id)",
-    WORK: f"{_OF_TASK}, seconds double precision not null, last_at double precision not null, "
-    "primary key (task_id, user_id)",
-    FAILURES: "name varchar(400) not null primary key, n integer not null, last_at double precision not null",
-    AUDIT: "id {number}, at varchar(40) not null, who varchar(400) not null, request varchar(320) not null, "
-    "status integer not null, note varchar(500) not null",
-    PRACTICE_SETS: "campaign varchar(60) not null primary key, digest varchar(64) not null, content text not null",
-    PRACTICE: "user_id integer not null, campaign varchar(60) not null, number integer not null, "
-    "step integer not null default 0, n_right integer not null default 0, images text not null, "
-    "seconds double precision not null default 0, last_at double precision not null, "
-    "ended_at varchar(40) not null default '', primary key (user_id, campaign, number)",
+GUARDS = {
+    True: f"trigger if not exists {AUDIT}_{{act}} before {{act}} on {AUDIT} begin select raise(abort, 'no'); end",
+    False: f"or replace rule {AUDIT}_{{act}} as on {{act}} to {AUDIT} do instead nothing",
 }
+"""Of the audit log, whose rows stay, in SQLite and in PostgreSQL."""
 PRACTISING = ("annotator", "checker")
 LONGEST_PAUSE, FORGOTTEN = 300, 86_400
 """Seconds: of a pause that counts, and after which a wrong password is forgotten."""
@@ -55,12 +47,10 @@ def create_tables() -> None:
     """Create the tables in either database (idempotent)."""
     is_sqlite = connection.vendor == "sqlite"
     number = "integer primary key autoincrement" if is_sqlite else "bigserial primary key"
-    for name, columns in _TABLES.items():
-        rows(f"create table if not exists {name} ({columns.format(number=number)})")
+    for statement in Path(__file__).with_suffix(".sql").read_text(encoding="utf-8").split(";\n")[:-1]:
+        rows(statement.replace("{number}", number))
     for act in ("update", "delete"):
-        refused = "begin select raise(abort, 'rows are only added'); end" if is_sqlite else "do instead nothing"
-        made = "trigger if not exists {} before {} on {}" if is_sqlite else "or replace rule {} as on {} to {}"
-        rows(f"create {made.format(f'{AUDIT}_{act}', act, AUDIT)} {refused}")
+        rows(f"create {GUARDS[is_sqlite].format(act=act)}")
 
 
 def rows(statement: str, *values: Any) -> list[Any]:
@@ -144,22 +134,18 @@ def pending(user: Any) -> list[str]:
     return [campaign for (campaign,) in rows(asking, user.id)] if role_of(user) in PRACTISING else []
 
 
-def tries() -> dict[int, list[dict[str, Any]]]:
-    """Everybody's tries, by account: images that ended and right ones, seconds, and the time of the last step."""
-    names, by_account = ("campaign", "number", "n_right", "n", "seconds", "at"), dict[int, list[dict[str, Any]]]()
-    listed = f"campaign, number, n_right, step / 2, seconds, ended_at from {PRACTICE} order by campaign, number"
-    for number, *values in rows(f"select user_id, {listed}"):
-        by_account.setdefault(number, []).append(dict(zip(names, values, strict=True)))
-    return by_account
-
-
 def note_request(request: HttpRequest, response: HttpResponse) -> None:
-    """Add a request of an administrator that changes something to the audit log, without parameters and body; views
-    say more of it in ``darkroom_note``, commands their user in a header."""
+    """Add an administrator's request that changes something to the audit log, without parameters and body; views say
+    more of it in ``darkroom_note``, commands their user in a header."""
     if request.method in ("GET", "HEAD", "OPTIONS") or (user := user_of(request)) is None or not user.is_staff:
         return
-    by = request.headers.get("X-Darkroom-User", "")[:100]
-    values = (f"{user.email} ({by})" if by else user.email, f"{request.method} {request.path}"[:320])
+    who = f"{user.email} {request.headers.get('X-Darkroom-User', '')[:100]}".rstrip()
     now, note = datetime.now(UTC).isoformat(timespec="seconds"), getattr(request, "darkroom_note", "")[:500]
-    insert = f"insert into {AUDIT}(at, who, request, status, note) values (%s, %s, %s, %s, %s)"
-    rows(insert, now, *values, response.status_code, note)
+    values = (now, who, f"{request.method} {request.path}"[:320], response.status_code, note)
+    rows(f"insert into {AUDIT}(at, who, request, status, note) values (%s, %s, %s, %s, %s)", *values)
+
+
+def listed(columns: str, rest: str, *values: Any) -> list[dict[str, Any]]:
+    """The rows of a query as objects."""
+    names = [column.split()[-1] for column in columns.split(", ")]
+    return [dict(zip(names, row, strict=True)) for row in rows(f"select {columns} {rest}", *values)]

@@ -12,15 +12,13 @@ from __future__ import annotations
 import json
 import math
 import os
-import sys
 import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from random import SystemRandom
+from runpy import run_path
 from typing import Any
 
 from .content import Corners, find_errors, is_visible, read_content, rules_shown, to_corners
@@ -189,15 +187,16 @@ def draw_practice(n_before: Mapping[str, int]) -> list[tuple[str, bool]]:
 
 def read_boxes(sent: Any, size: Sequence[int]) -> list[Corners]:
     """Rectangles in percent as boxes in pixels. Raises ``ValueError`` for anything else, and for none or too many."""
-    if not isinstance(sent, list) or not 0 < len(sent) <= MOST_BOXES or not all(isinstance(box, dict) for box in sent):
+    rectangles = [box for box in sent if isinstance(box, dict)] if isinstance(sent, list) else []
+    if not 0 < len(rectangles) == len(sent) <= MOST_BOXES:
         raise ValueError(f"expected a list of 1 to {MOST_BOXES} rectangles")
-    return [to_corners(box, size[0], size[1]) for box in sent]
+    return [to_corners(box, *size) for box in rectangles]
 
 
 def practice_errors(image: Mapping[str, Any], verdict: str) -> list[str]:
     """Which of a person's answer, boxes and verdict on a practice image are wrong."""
     is_right = {
-        "answer": _records("answers").matches(image["own"], image["answer"]),
+        "answer": _records("answers")["matches"](image["own"], image["answer"]),
         "box": overlap(image["own_boxes"], image["boxes"]) >= LEAST_OVERLAP,
         "verdict": (verdict == "reject") == image["is_planted"],
     }
@@ -206,7 +205,7 @@ def practice_errors(image: Mapping[str, Any], verdict: str) -> list[str]:
 
 def overlap(boxes: Sequence[Sequence[int]], others: Sequence[Sequence[int]]) -> float:
     """Mean IoU of boxes paired one to one, the best pair first; a box without a partner counts as 0."""
-    iou, total, paired = _records("geometry").iou, 0.0, set[tuple[int, int]]()
+    iou, total, paired = _records("geometry")["iou"], 0.0, set[tuple[int, int]]()
     pairs = [(iou(a, b), n, m) for n, a in enumerate(boxes) for m, b in enumerate(others)]
     for share, *pair in sorted(pairs, reverse=True):
         if paired.isdisjoint(enumerate(pair)):
@@ -216,10 +215,6 @@ def overlap(boxes: Sequence[Sequence[int]], others: Sequence[Sequence[int]]) -> 
 
 
 @cache
-def _records(name: str) -> Any:
+def _records(name: str) -> dict[str, Any]:
     """One of Darkroom's modules of records, from its file: Label Studio's environment does not have Darkroom."""
-    path = Path(__file__).parents[3] / "pipelines" / "records" / f"{name}.py"
-    loader = SourceFileLoader(f"darkroom_records_{name}", str(path))
-    module = sys.modules[loader.name] = module_from_spec(spec_from_loader(loader.name, loader))  # type: ignore[arg-type]
-    loader.exec_module(module)
-    return module
+    return run_path(str(Path(__file__).parents[3] / "pipelines" / "records" / f"{name}.py"))
