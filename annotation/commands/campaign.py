@@ -242,7 +242,7 @@ def report(
                 projects = filter(None, map(journal.project, journal.rounds()))
                 pulled, blocked = max((p.watermark for p in projects), default=""), journal.blocked_submissions()
                 quality = measure(states, blocked=blocked, people=people, campaign=campaign, as_of=pulled)
-                practice = practice_results(journal.practice(), people, campaign)
+                practice = list(practice_results(journal.practice(), people, campaign))
                 more = {"left_out": left_out(workspace), "practice": practice}
                 write_whole(path, render(quality, title=campaign.name, every=every or 0, **more))
                 facts = {"report": path, **to_json(quality), "practice": to_json(practice)}

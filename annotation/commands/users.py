@@ -63,7 +63,7 @@ def list_users(as_json: AsJson = False) -> None:
     with open_workspace() as workspace, connect(workspace) as studio:
         accounts, campaign = studio.accounts(), Campaign.load(workspace.annotation)
         tries = {row["email"]: row["practice"] for row in accounts}
-        practised = {one.email: one.state for one in practice_results(tries, people_in(accounts), campaign)}
+        practised = {one.email: str(one) for one in practice_results(tries, people_in(accounts), campaign)}
         rows = [{key: row[key] for key in ("email", "name", "role", "is_active")} for row in accounts]
         if as_json:
             print_json([row | {"practice": practised.get(row["email"], "")} for row in rows])

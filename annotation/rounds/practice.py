@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple
 import pydantic
 
 from darkroom.annotation import AnnotationError
-from darkroom.annotation._plugin.darkroom_studio.validation import N_IMAGES, N_PASSING
+from darkroom.annotation._plugin.darkroom_studio.validation import N_IMAGES, N_PASSING, PRACTISING
 from darkroom.annotation.label_studio.client import LabelStudioClient
 from darkroom.annotation.label_studio.forms import CATEGORIES, practice_passages
 from darkroom.annotation.label_studio.protocol import Person
@@ -30,7 +30,6 @@ from darkroom.pipelines.storage.media_validation import LARGEST_PIXELS
 from darkroom.pipelines.storage.user_files import field_errors
 from darkroom.pipelines.storage.workspace import Workspace
 
-ROLES = ("annotator", "checker")
 EXAMPLE = Path(__file__).with_name("practice_example.jsonl")
 """Questions about the demo's images, as ``init --example`` writes them."""
 _Text = Annotated[str, pydantic.Field(min_length=1)]
@@ -52,37 +51,31 @@ class PracticeResult(NamedTuple):
 
     email: str
     role: str
+    state: str
+    """``not begun``, ``practises``, ``stuck`` (two tries or more have failed) or ``passed``."""
     n_tries: int
     n_right: int
     n: int
     hours: float
     last_at: str
     """Time of the last step, ISO 8601; empty before the first."""
-    has_passed: bool
-    is_stuck: bool
-    """Two tries or more have failed."""
 
-    @property
-    def state(self) -> str:
-        state = "passed" if self.has_passed else "stuck" if self.is_stuck else "practises"
-        return f"{state}: {self.n_right} of {self.n}, try {self.n_tries}" if self.n_tries else "not begun"
+    def __str__(self) -> str:
+        return f"{self.state}: {self.n_right} of {self.n}, try {self.n_tries}" if self.n_tries else self.state
 
 
 def practice_results(
     tries: Mapping[str, list[dict[str, Any]]], people: Iterable[Person], campaign: Campaign
-) -> list[PracticeResult]:
+) -> Iterator[PracticeResult]:
     """Everybody who has to practise or did, by address; ``tries`` as the server gives them, of any campaign."""
-    of = {email: [each for each in own if each["campaign"] == campaign.name] for email, own in tries.items()}
-    asked = (p for p in people if of.get(p.email) or (campaign.practice and p.is_active and p.role in ROLES))
-    return [_result(person, of.get(person.email, [])) for person in sorted(asked, key=lambda person: person.email)]
-
-
-def _result(person: Person, tries: list[dict[str, Any]]) -> PracticeResult:
-    last = tries[-1] if tries else {"n_right": 0, "n": 0, "at": ""}
-    ends = [each["n_right"] >= N_PASSING for each in tries if each["n"] == N_IMAGES]
-    hours, is_stuck = sum(each["seconds"] for each in tries) / 3600, len(ends) > 1 and not any(ends)
-    counts = (len(tries), last["n_right"], last["n"])
-    return PracticeResult(person.email, person.role, *counts, hours, last["at"], any(ends), is_stuck)
+    for person in sorted(people, key=lambda person: person.email):
+        own = [each for each in tries.get(person.email, ()) if each["campaign"] == campaign.name]
+        if own or (campaign.practice and person.is_active and person.role in PRACTISING):
+            last = own[-1] if own else {"n_right": 0, "n": 0, "at": ""}
+            ends = [each["n_right"] >= N_PASSING for each in own if each["n"] == N_IMAGES]
+            state = "passed" if any(ends) else "stuck" if len(ends) > 1 else "practises" if own else "not begun"
+            hours, counts = sum(each["seconds"] for each in own) / 3600, (len(own), last["n_right"], last["n"])
+            yield PracticeResult(person.email, person.role, state, *counts, hours, last["at"])
 
 
 def exchange_practice(workspace: Workspace, campaign: Campaign, journal: Journal, studio: LabelStudioClient) -> None:
@@ -98,17 +91,17 @@ def exchange_practice(workspace: Workspace, campaign: Campaign, journal: Journal
     if not path.is_file():
         raise AnnotationError(f"campaign.yaml: practice: there is no file {path}; or write `practice: example`")
     passages = practice_passages(campaign.max_share, campaign.max_rework)
-    content = {"passages": passages, "language": campaign.language, "digest": ""}
-    content["digest"] = digest([digest_bytes(path.read_bytes()), content])
-    if before.get(name) != content["digest"]:
+    content = {"passages": passages, "language": campaign.language}
+    version = digest([digest_bytes(path.read_bytes()), content])
+    if before.get(name) != version:
         if is_example:
             write_trial_images(workspace, EXAMPLE.stem)
         folder = workspace.annotation / EXAMPLE.stem if is_example else path.parent
-        seed = f"practice {campaign.seeded(journal.seed).seed}"
-        items = {item["key"]: item for item in _items(workspace, path, folder, seed)}
+        found = _items(workspace, path, folder, f"practice {campaign.seeded(journal.seed).seed}")
+        items = list({item["key"]: item for item in found}.values())
         if len(items) < N_IMAGES:
             raise AnnotationError(f"{path}: expected at least {N_IMAGES} different images; found {len(items)}")
-        studio.set_practice(name, content | {"items": list(items.values())})
+        studio.set_practice(name, {**content, "digest": version, "items": items})
     journal.set_practice(studio.accounts())
 
 

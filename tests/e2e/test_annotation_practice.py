@@ -215,7 +215,7 @@ def test_practice_is_no_record_no_payment_no_planted_error_and_no_agreement(camp
         versions = [raw["completed_by"] for _, raw, _ in journal.versions_after(0)]
     rules = Campaign.load(campaign.workspace.annotation)
     results = {result.email: result for result in practice_results(tries, people, rules)}
-    assert [results[email].state for email in (CHECKER, THIRD, AUTHOR)] == [
+    assert [str(results[email]) for email in (CHECKER, THIRD, AUTHOR)] == [
         "passed: 4 of 5, try 2",
         "practises: 0 of 1, try 1",
         "practises: 0 of 0, try 1",

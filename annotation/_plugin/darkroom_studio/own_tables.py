@@ -21,6 +21,7 @@ from darkroom_studio.languages import language_of
 from darkroom_studio.validation import (
     N_IMAGES,
     N_PASSING,
+    PRACTISING,
     answer_problem,
     is_blind_first,
     read_body,
@@ -38,7 +39,6 @@ GUARDS = {
     False: f"or replace rule {AUDIT}_{{act}} as on {{act}} to {AUDIT} do instead nothing",
 }
 """Of the audit log, whose rows stay, in SQLite and in PostgreSQL."""
-PRACTISING = ("annotator", "checker")
 LONGEST_PAUSE, FORGOTTEN = 300, 86_400
 """Seconds: of a pause that counts, and after which a wrong password is forgotten."""
 

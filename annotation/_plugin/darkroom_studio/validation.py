@@ -169,8 +169,8 @@ def find_blind_errors(results: Any, rules: Mapping[str, Any], settled: str, lang
     return []
 
 
-N_IMAGES, N_PASSING = 5, 4
-"""Practice images of a try, and how many of them must be right."""
+N_IMAGES, N_PASSING, PRACTISING = 5, 4, ("annotator", "checker")
+"""Practice images of a try, how many of them must be right, and who practises."""
 LEAST_OVERLAP = 0.5
 """Mean IoU from which boxes are right."""
 MOST_BOXES = 20
