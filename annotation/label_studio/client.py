@@ -1,6 +1,7 @@
 """Client of a Label Studio server with our plug-in (``TaskServer``); idempotent requests are retried. Projects and
 tasks need Label Studio's SDK, from the extra ``annotate``; routes of the plug-in do not."""
 
+import getpass
 import json
 import os
 import time
@@ -39,8 +40,9 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
         self._token, self._seconds, self._pauses = token, seconds, pauses
         # no proxy reaches this machine's servers
         self._trust_env = httpx2.URL(self.url).host not in ("127.0.0.1", "::1", "localhost")
-        user = quote(os.environ.get("USER") or str(os.getuid()))
-        self._operator = {"X-Darkroom-User": user}  # who runs this command, for the audit log
+        self._operator = {"X-Darkroom-User": str(os.getuid())}  # who runs this command, for the audit log
+        with suppress(KeyError):  # a container's user may have no name
+            self._operator["X-Darkroom-User"] = quote(getpass.getuser())
         self._http = httpx2.Client(
             base_url=self.url,
             headers={"Authorization": f"Token {token}", **self._operator},

@@ -172,7 +172,8 @@ def accounts(request: HttpRequest) -> HttpResponse:
     people = {user.id: _account_row(user) | {"practice": []} for user in users}
     columns = "user_id, campaign, number, n_right, step / 2 as n, seconds, ended_at as at"
     for each in listed(columns, f"from {PRACTICE} order by campaign, number"):
-        people[each.pop("user_id")]["practice"].append(each)
+        if person := people.get(each.pop("user_id")):  # an account that an admin deleted is gone
+            person["practice"].append(each)
     return JsonResponse({"people": list(people.values())})
 
 

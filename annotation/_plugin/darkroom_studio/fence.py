@@ -117,8 +117,8 @@ def _closed_page(request: HttpRequest, rule: access.AccessRule, user: Any, numbe
 
 
 def _must_practise(user: Any, *numbers: Any) -> bool:
-    campaigns = pending(user)
-    return bool(campaigns) and any(access.campaign_of(p) in campaigns for p in Project.objects.filter(id__in=numbers))
+    projects = Project.objects.filter(id__in=numbers) if (campaigns := pending(user)) else ()
+    return any(access.round_of(project) and access.campaign_of(project) in campaigns for project in projects)
 
 
 def _shaped(response: HttpResponse, rule: access.AccessRule, user: Any, language: str) -> HttpResponse:
