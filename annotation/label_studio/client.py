@@ -99,7 +99,7 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
         return dict(self._plugin("GET", "practice/sets")["sets"])
 
     def set_practice(self, campaign: str, content: Mapping[str, Any]) -> None:
-        """Replace a campaign's practice images; an empty mapping takes them away."""
+        """Replace a campaign's practice images; an empty mapping removes them."""
         self._plugin("POST", "practice/sets", json={"campaign": campaign, "set": content})
 
     def note_act(self, act: str) -> None:

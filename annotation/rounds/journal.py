@@ -212,7 +212,7 @@ class Journal(file.JournalFile):
         return [json.loads(raw) for raw in self._column("select raw from hits order by place")]
 
     def set_practice(self, accounts: Iterable[Mapping[str, Any]]) -> None:
-        """Store the tries of accounts; a server that lost its database takes none away."""
+        """Store the tries of accounts; they stay when a server lost its database."""
         tries = ((account["email"], each) for account in accounts for each in account["practice"])
         rows = ((email, each["campaign"], each["number"], json.dumps(each)) for email, each in tries)
         self._write("insert or replace into practice values (?, ?, ?, ?)", rows)

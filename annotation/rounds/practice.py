@@ -97,8 +97,8 @@ def exchange_practice(workspace: Workspace, campaign: Campaign, journal: Journal
         if is_example:
             write_trial_images(workspace, EXAMPLE.stem)
         folder = workspace.annotation / EXAMPLE.stem if is_example else path.parent
-        found = _items(workspace, path, folder, f"practice {campaign.seeded(journal.seed).seed}")
-        items = list({item["key"]: item for item in found}.values())
+        read = _items(workspace, path, folder, f"practice {campaign.seeded(journal.seed).seed}")
+        items = list({item["key"]: item for item in read}.values())
         if len(items) < N_IMAGES:
             raise AnnotationError(f"{path}: expected at least {N_IMAGES} different images; found {len(items)}")
         studio.set_practice(name, {**content, "digest": version, "items": items})
@@ -113,17 +113,17 @@ def _items(workspace: Workspace, path: Path, folder: Path, seed: str) -> Iterato
             row = PracticeRow.model_validate(value)
             image, pixels = workspace.images.ingest_pixels((folder / row.image).read_bytes(), max_pixels=LARGEST_PIXELS)
         except (pydantic.ValidationError, RowError, OSError) as error:
-            said = field_errors(error, most=3) if isinstance(error, pydantic.ValidationError) else error
-            raise AnnotationError(f"{path}:{number}: {problem or said}") from error
+            reason = field_errors(error, most=3) if isinstance(error, pydantic.ValidationError) else error
+            raise AnnotationError(f"{path}:{number}: {problem or reason}") from error
         _, view = add_view(workspace.images, image, pixels)
         size, boxes = (image.width, image.height), tuple(Box(*box) for box in row.boxes)
         if not all(box.fits(*size) for box in boxes):
             raise AnnotationError(f"{path}:{number}: a box is not inside its image of {size[0]}x{size[1]} pixels")
         fields = RecordFields(row.question, row.answer, row.category, row.count, boxes)
         planted = plant(fields, size, seed=f"{seed} {number}")
-        shown = {"image": (view or image).sha256, "size": size, "question": row.question}
+        frame = {"image": (view or image).sha256, "size": size, "question": row.question}
         record = {**_record(fields), "planted": planted and _record(planted.fields)}
-        yield {"key": digest([image.sha256, row.question])[:20], **shown, **record}
+        yield {"key": digest([image.sha256, row.question])[:20], **frame, **record}
 
 
 def _record(fields: RecordFields) -> dict[str, Any]:
