@@ -18,11 +18,13 @@ from darkroom.annotation.label_studio.server import connect, server_of
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.image_pool import materialize_pool
 from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.practice import exchange_practice
 from darkroom.annotation.rounds.sync import Sync
 from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.storage.workspace import Workspace
 from scripts.screenshots import browser
 from tests.e2e.labelling import Labelling, field, pool_of, write_campaign
+from tests.e2e.test_annotation_practice import ROWS, SHOWS, draw
 from tests.e2e.visitor import Point, visitor
 from tests.own_studio import own_home, running
 
@@ -31,6 +33,7 @@ START_SIZE = (1400, 445)
 TABLET = (1024, 768)
 SCENE = 11
 AUTHOR, CHECKER, PASSWORD = "mara@example.com", "jonas@example.com", "for the pictures 1"
+NEWCOMER = "lena@example.com"
 QUESTION, ANSWER = "Which street is named on the red sign to the right of the pagoda?", "Canal Walk"
 LARGE = Box(80, 60, 800, 640)
 """The pagoda and its sign."""
@@ -39,7 +42,7 @@ ZOOMED = Box(40, 180, 1000, 800)
 
 
 def main(folder: Annotated[Path, typer.Argument(help="Folder for the images.")] = Path("docs/images")) -> None:
-    """Writes start.png, annotate_refused.png, annotate.png, correct.webp, tablet.webp and cross_check.png."""
+    """Writes start, annotate_refused, annotate and cross_check as PNG; correct, tablet and practice as WebP."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as home, serving(Path(home)) as workspace, browser() as port:
         studio = connect(workspace, {})
@@ -53,6 +56,9 @@ def main(folder: Annotated[Path, typer.Argument(help="Folder for the images.")] 
             _correct(Labelling(made, studio.url), folder)
         with visitor(port, SIZE) as made:
             _check(Labelling(made, studio.url), workspace, folder)
+        _ask_for_practice(workspace)
+        with visitor(port, SIZE) as made:
+            _practise(Labelling(made, studio.url), folder)
 
 
 @contextmanager
@@ -119,6 +125,28 @@ def _check(page: Labelling, workspace: Workspace, folder: Path) -> None:
     page.answer_first(ANSWER)
     page.choose("Accept")
     _save(page, folder / "cross_check.png")
+
+
+def _ask_for_practice(workspace: Workspace) -> None:
+    campaign = Campaign.load(workspace.annotation).model_copy(update={"practice": "example"})
+    with Journal(workspace.annotation) as journal, connect(workspace, {}) as studio:
+        studio.add_person(NEWCOMER, role="checker", password=PASSWORD)
+        exchange_practice(workspace, campaign, journal, studio)
+
+
+def _practise(page: Labelling, folder: Path) -> None:
+    """What was right of an image, after a right answer with a box beside the target and a verdict."""
+    page.log_in(NEWCOMER, PASSWORD, "/darkroom/practice")
+    page.visitor.until(SHOWS)
+    row = ROWS[page.visitor.run("document.querySelector('.note').innerText")]
+    page.visitor.type("input[name=answer]", row["answer"])
+    x1, y1, x2, y2 = row["boxes"][0]
+    draw(page.visitor, [x1 - (x2 - x1) // 2, y1 - (y2 - y1), x2, y2])
+    page.visitor.click("#own .key")
+    page.visitor.until("document.getElementById('verdict') && " + SHOWS)
+    page.visitor.click("#verdict button[value=reject]")
+    page.visitor.until_said("The right answer")
+    page.visitor.image().save(folder / "practice.webp", quality=80)
 
 
 def _save(page: Labelling, path: Path) -> None:

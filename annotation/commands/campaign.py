@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -61,6 +62,7 @@ def sync(
         console.print_plain("nothing was pulled or changed; images as of the last sync")
         return
     from darkroom.annotation import ServerUnreachable
+    from darkroom.annotation.label_studio.server import note_act
     from darkroom.annotation.rounds.campaign import Campaign
     from darkroom.annotation.rounds.journal import Journal
 
@@ -69,6 +71,8 @@ def sync(
             try:
                 campaign = Campaign.load(workspace.annotation)  # its images may have changed
                 _sync_once(OpenCampaign(workspace, campaign, journal), reset_forms=reset_forms, recreate=recreate)
+                if reset_forms or recreate:
+                    note_act(workspace, f"sync{' --reset-forms' * reset_forms}{' --recreate' * recreate}")
             except ServerUnreachable as error:
                 if every is None:
                     raise
@@ -81,9 +85,10 @@ def sync(
 
 
 def _sync_once(opened: OpenCampaign, *, reset_forms: bool, recreate: bool) -> None:
-    from darkroom.annotation.label_studio.server import connect
+    from darkroom.annotation.label_studio.server import connect, note_act
     from darkroom.annotation.rounds.campaign import require_experts
     from darkroom.annotation.rounds.image_pool import POOL, materialize_pool
+    from darkroom.annotation.rounds.practice import exchange_practice
     from darkroom.annotation.rounds.pre_annotations import read_predictions
     from darkroom.annotation.rounds.sync import Sync, pulled_since
     from darkroom.pipelines.records import PoolImage
@@ -100,7 +105,9 @@ def _sync_once(opened: OpenCampaign, *, reset_forms: bool, recreate: bool) -> No
     with connect(workspace) as studio:
         if not journal.rounds():
             require_experts(campaign, studio.accounts())
-        run = Sync(journal, studio, campaign, read_predictions(workspace, pool), say=console.CONSOLE.print)
+        exchange_practice(workspace, campaign, journal, studio)  # before the first tasks are there
+        drafts, note = read_predictions(workspace, pool), partial(note_act, workspace)
+        run = Sync(journal, studio, campaign, drafts, say=console.CONSOLE.print, note=note)
         handed_out = run.run(pool, reset_forms=reset_forms, recreate=recreate)
         print_shortages(campaign, studio)
     imported = ", ".join(f"{n:,} × {round}" for round, n in handed_out.items()) or "nothing"
@@ -134,6 +141,17 @@ def _print_guide(out: Path | None, language: str | None) -> None:
         out.write_text(text, encoding="utf-8")
 
 
+def _print_audit(as_json: bool) -> None:
+    from darkroom.annotation.label_studio.server import connect
+
+    with console.open_workspace() as workspace, connect(workspace) as studio:
+        acts = list(studio.audit())
+    if as_json:
+        console.print_json(acts)
+    for act in () if as_json else acts:
+        console.print_line("  ".join(str(act[name]) for name in ("at", "who", "request", "status", "note")).rstrip())
+
+
 def doctor(
     repair: Annotated[bool, typer.Option("--repair", help="Hand missing work out again, repair what differs.")] = False,
     as_json: console.AsJson = False,
@@ -143,7 +161,7 @@ def doctor(
     Exits with 1 if something differs. With --repair the next `darkroom annotate sync` hands unfinished work out again;
     submissions are kept in any case.
     """
-    from darkroom.annotation.label_studio.server import connect
+    from darkroom.annotation.label_studio.server import connect, note_act
     from darkroom.annotation.rounds.campaign import shortages
     from darkroom.annotation.rounds.doctor import Doctor
 
@@ -154,6 +172,7 @@ def doctor(
         differences, is_repaired = report.sentences, bool(repair and report.sentences)
         if is_repaired:
             examiner.repair(report)
+            note_act(workspace, f"doctor --repair of {'; '.join(differences)}")
         if as_json:
             too_few = list(shortages(campaign, studio.accounts()).values())
             console.print_json({"differences": differences, "too_few": too_few, "repaired": is_repaired})
@@ -181,6 +200,7 @@ def report(
     until: Annotated[datetime | None, typer.Option(formats=_DATE, help="With --payments: day after the last.")] = None,
     guide: Annotated[bool, typer.Option("--guide", help="Print the annotators' guide, which projects show.")] = False,
     language: Annotated[str | None, typer.Option(help="With --guide: en, de, es, zh; default: the campaign's.")] = None,
+    audit: Annotated[bool, typer.Option("--audit", help="Print what administrators did, from the server.")] = False,
     every: Annotated[
         float | None, typer.Option(min=1, help="Write the page again after this many seconds; an open one follows.")
     ] = None,
@@ -198,10 +218,14 @@ def report(
     if guide:
         _print_guide(out, language)
         return
+    if audit:
+        _print_audit(as_json)
+        return
     from darkroom.annotation.quality.annotators import payments as payment_rows, with_amounts, write_payments
     from darkroom.annotation.quality.metrics import measure
     from darkroom.annotation.quality.report import render, to_json
     from darkroom.annotation.rounds.image_pool import left_out
+    from darkroom.annotation.rounds.practice import practice_results
     from darkroom.annotation.rounds.tables import AnnotationStages
 
     while True:
@@ -218,8 +242,10 @@ def report(
                 projects = filter(None, map(journal.project, journal.rounds()))
                 pulled, blocked = max((p.watermark for p in projects), default=""), journal.blocked_submissions()
                 quality = measure(states, blocked=blocked, people=people, campaign=campaign, as_of=pulled)
-                write_whole(path, render(quality, title=campaign.name, left_out=left_out(workspace), every=every or 0))
-                facts = {"report": path, **to_json(quality)}
+                practice = list(practice_results(journal.practice(), people, campaign))
+                more = {"left_out": left_out(workspace), "practice": practice}
+                write_whole(path, render(quality, title=campaign.name, every=every or 0, **more))
+                facts = {"report": path, **to_json(quality), "practice": to_json(practice)}
             if as_json:
                 console.print_json(facts)
             else:

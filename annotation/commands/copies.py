@@ -34,11 +34,13 @@ def restore(
 
     Then `darkroom annotate up`, and `doctor` for what people did after the backup.
     """
+    from darkroom.annotation.label_studio.server import note_act
     from darkroom.annotation.rounds.backup import restore as bring_back
 
     with open_workspace() as workspace:
         with CONSOLE.status("restoring …"):
             bring_back(source, workspace.annotation, postgres=postgres)
+        note_act(workspace, f"restore {source.absolute()}")
         print_plain(f"restored {workspace.annotation}; next: `darkroom annotate up`")
 
 

@@ -11,7 +11,7 @@ from darkroom.annotation.commands.opened import open_campaign
 from darkroom.pipelines.command_line.console import CONSOLE, print_plain
 
 if TYPE_CHECKING:
-    from darkroom.annotation.queues.source_queues import SourceQueue
+    from darkroom.annotation.queues.table_queues import SourceQueue
 
 RowsOption = Annotated[int | None, typer.Option(min=1, help="Size of the seeded sample; default: all.")]
 
@@ -28,7 +28,7 @@ def review(
     """
     from darkroom.annotation.label_studio.server import connect
     from darkroom.annotation.queues.base import read_verdicts
-    from darkroom.annotation.queues.review import ROUND, ReviewQueue
+    from darkroom.annotation.queues.table_queues import REVIEW, ReviewQueue
     from darkroom.pipelines.generation.recipes import load_recipes
     from darkroom.pipelines.publishing.judge_stats import acceptance, read_reviews
 
@@ -38,7 +38,7 @@ def review(
         with connect(workspace) as studio:
             n_tasks = queue.sync(studio, recipes, n_rows=rows)
         queue.materialize(recipes)
-        CONSOLE.print(f"handed out: {n_tasks:,}; waiting: {read_verdicts(journal, ROUND).n_waiting:,}")
+        CONSOLE.print(f"handed out: {n_tasks:,}; waiting: {read_verdicts(journal, REVIEW).n_waiting:,}")
         table = Table("family", "reviewed", "accepted", "95 % interval")
         for recipe in recipes:
             share = acceptance(read_reviews(workspace.tables, recipe.family))
@@ -57,7 +57,7 @@ def verify(
     Run it again to pull verdicts; a larger --rows extends the sample.
     """
     from darkroom.annotation.label_studio.server import connect
-    from darkroom.annotation.queues.source_queues import VerificationQueue
+    from darkroom.annotation.queues.table_queues import VerificationQueue
 
     with open_campaign() as (workspace, campaign, journal):
         queue = VerificationQueue(workspace, campaign, journal, source)
@@ -81,7 +81,7 @@ def suitability(
     the labels. From 20 on, the command reports how well the models' vote agrees with people (kappa).
     """
     from darkroom.annotation.label_studio.server import connect
-    from darkroom.annotation.queues.source_queues import SuitabilityQueue
+    from darkroom.annotation.queues.table_queues import SuitabilityQueue
     from darkroom.pipelines.verification.judges.calibration import CalibrationError
 
     with open_campaign() as (workspace, campaign, journal):

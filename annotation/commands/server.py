@@ -51,7 +51,7 @@ def up(
 
     `darkroom annotate up --units /etc/systemd/system && systemctl daemon-reload`
     """
-    from darkroom.annotation.label_studio.server import current_step, server_of, wait_until_ready
+    from darkroom.annotation.label_studio.server import current_step, note_act, server_of, wait_until_ready
     from darkroom.annotation.label_studio.server_files import service_units
 
     if units and (port or host or postgres or foreground):
@@ -67,6 +67,7 @@ def up(
             with step_lines(CONSOLE) as show:
                 info = server.start(host=host, port=port, postgres=postgres, progress=show)
                 wait_until_ready(info, report=lambda seconds: show(current_step(info)))
+            note_act(workspace, f"up at {info.url}, database {info.database}")
             print_plain(f"[bold]{info.url}[/bold]  database: {info.database}")
             admin = server.admin
             print_plain(f"log in as {admin.email}, password {admin.password}")

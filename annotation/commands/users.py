@@ -54,18 +54,24 @@ def add_users(
 
 
 def list_users(as_json: AsJson = False) -> None:
-    """Show the accounts, removed ones too."""
+    """Show the accounts, removed ones too, and how far they are with the campaign's practice."""
+    from darkroom.annotation.label_studio.client import people_in
     from darkroom.annotation.label_studio.server import connect
+    from darkroom.annotation.rounds.campaign import Campaign
+    from darkroom.annotation.rounds.practice import practice_results
 
     with open_workspace() as workspace, connect(workspace) as studio:
-        accounts = studio.accounts()
+        accounts, campaign = studio.accounts(), Campaign.load(workspace.annotation)
+        tries = {row["email"]: row["practice"] for row in accounts}
+        practised = {one.email: str(one) for one in practice_results(tries, people_in(accounts), campaign)}
+        rows = [{key: row[key] for key in ("email", "name", "role", "is_active")} for row in accounts]
         if as_json:
-            print_json([{key: account[key] for key in ("email", "name", "role", "is_active")} for account in accounts])
+            print_json([row | {"practice": practised.get(row["email"], "")} for row in rows])
             return
-        table = Table("account", "name", "role", "")
-        for account in accounts:
-            state = "" if account["is_active"] else "removed"
-            table.add_row(account["email"], account["name"], account["role"] or "none", state)
+        table = Table("account", "name", "role", "practice", "")
+        for row in rows:
+            state = "" if row["is_active"] else "removed"
+            table.add_row(row["email"], row["name"], row["role"] or "none", practised.get(row["email"], ""), state)
         CONSOLE.print(table)
 
 

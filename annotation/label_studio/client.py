@@ -1,14 +1,17 @@
 """Client of a Label Studio server with our plug-in (``TaskServer``); idempotent requests are retried. Projects and
 tasks need Label Studio's SDK, from the extra ``annotate``; routes of the plug-in do not."""
 
+import getpass
 import json
+import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from typing import Any, TypeVar, cast
+from urllib.parse import quote
 
 import httpx2
 
@@ -37,9 +40,12 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
         self._token, self._seconds, self._pauses = token, seconds, pauses
         # no proxy reaches this machine's servers
         self._trust_env = httpx2.URL(self.url).host not in ("127.0.0.1", "::1", "localhost")
+        self._operator = {"X-Darkroom-User": str(os.getuid())}  # who runs this command, for the audit log
+        with suppress(KeyError):  # a container's user may have no name
+            self._operator["X-Darkroom-User"] = quote(getpass.getuser())
         self._http = httpx2.Client(
             base_url=self.url,
-            headers={"Authorization": f"Token {token}"},
+            headers={"Authorization": f"Token {token}", **self._operator},
             timeout=seconds,
             limits=httpx2.Limits(keepalive_expiry=KEEPALIVE_SECONDS),
             trust_env=self._trust_env,
@@ -60,7 +66,8 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
         self._connection_errors = (httpx2.HTTPError, httpx.HTTPError, OSError)
         self._api_errors = (_Rejected, ApiError)
         limits = httpx.Limits(keepalive_expiry=KEEPALIVE_SECONDS)
-        client = httpx.Client(timeout=self._seconds, limits=limits, trust_env=self._trust_env)
+        more: Any = {"limits": limits, "trust_env": self._trust_env, "headers": self._operator}
+        client = httpx.Client(timeout=self._seconds, **more)
         self._clients.callback(client.close)
         # the SDK has no types here
         return LabelStudio(base_url=self.url, api_key=self._token, timeout=self._seconds, httpx_client=client)  # type: ignore[no-untyped-call]
@@ -69,12 +76,12 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
         self._clients.close()
 
     def people(self) -> list[Person]:
-        return [Person(row["id"], row["email"], row["name"], row["role"], row["is_active"]) for row in self.accounts()]
+        return people_in(self.accounts())
 
     def accounts(self) -> list[dict[str, Any]]:
         """Every account, removed ones too (``is_active``)."""
         rows: list[dict[str, Any]] = self._plugin("GET", "people")["people"]
-        return [{"is_active": True, **row} for row in rows]  # an earlier version has no such field
+        return [{"is_active": True, "practice": [], **row} for row in rows]  # an earlier version has no such fields
 
     def add_person(self, email: str, *, role: str, password: str, name: str = "") -> dict[str, Any]:
         """Create an account, change its role, or let it come back; returns id, email, role and token."""
@@ -86,6 +93,22 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
 
     def set_password(self, email: str, password: str) -> None:
         self._plugin("POST", "people/password", json={"email": email, "password": password})
+
+    def practice_sets(self) -> dict[str, str]:
+        """The digest of each campaign's practice images on the server."""
+        return dict(self._plugin("GET", "practice/sets")["sets"])
+
+    def set_practice(self, campaign: str, content: Mapping[str, Any]) -> None:
+        """Replace a campaign's practice images; an empty mapping removes them."""
+        self._plugin("POST", "practice/sets", json={"campaign": campaign, "set": content})
+
+    def note_act(self, act: str) -> None:
+        """Write what a command did to the server's audit log."""
+        self._plugin("POST", "audit", json={"act": act})
+
+    def audit(self) -> Iterator[dict[str, Any]]:
+        """What administrators did: time, who, request, status, note."""
+        return self._pages("audit", 0)
 
     def blocked_submissions(self, after: int) -> list[dict[str, Any]]:
         return cast(list[dict[str, Any]], self._plugin("GET", "hits", params={"after": after})["hits"])
@@ -168,8 +191,10 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
             after = page["next"]
 
     def unheld_locks(self, project_id: int, *, release: bool) -> list[int]:
-        method = "POST" if release else "GET"
-        return cast(list[int], self._plugin(method, "locks", params={"project": project_id})["tasks"])
+        task_ids = cast(list[int], self._plugin("GET", "locks", params={"project": project_id})["tasks"])
+        if release and task_ids:  # no request that changes nothing is in the audit log
+            self._plugin("POST", "locks", params={"project": project_id})
+        return task_ids
 
     def withdraw(self, task_ids: Sequence[int]) -> list[int]:
         return cast(list[int], self._plugin("POST", "withdrawn", json={"tasks": list(task_ids)})["tasks"])
@@ -230,6 +255,10 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
         if status >= 500 or status in (408, 429):
             return ServerUnreachable(f"Label Studio at {self.url} fails ({status}): {body}")
         return AnnotationError(f"Label Studio at {self.url} rejects the request ({status}): {body}")
+
+
+def people_in(accounts: Iterable[Mapping[str, Any]]) -> list[Person]:
+    return [Person(row["id"], row["email"], row["name"], row["role"], row["is_active"]) for row in accounts]
 
 
 def project_description(campaign: str, round: str, *roles: str) -> str:

@@ -105,3 +105,17 @@ def _part(round: str, language: str, max_share: float, max_rework: int) -> str:
     endings = tuple(f"(`{name}`)" for name in (("annotate", "rework") if round == "rework" else (round,)))
     chosen = [section for section in sections if section.partition("\n")[0].endswith(endings)]
     return str(MarkdownIt().enable("table").render(_HEADING.sub(r"\1", "\n\n## ".join([introduction, *chosen]))))
+
+
+def practice_passages(max_share: float, max_rework: int) -> dict[str, dict[str, str]]:
+    """The guide's steps on answers, boxes and verdicts, and all of it about writing and checking; HTML by language."""
+    passages, places = {}, {"answer": ("annotate", 5), "box": ("annotate", 2), "verdict": ("cross_check", 2)}
+    for code in GUIDES:
+        text = guide_text(code, max_share, max_rework)
+        passages[code] = {
+            "all": "".join(_part(round, code, max_share, max_rework) for round in ("annotate", "cross_check"))
+        }
+        for name, (round, place) in places.items():
+            steps = re.split(r"(?m)^\d\. ", text.partition(f"(`{round}`)")[2])
+            passages[code][name] = str(MarkdownIt().render(steps[place].partition("\n\n")[0]))
+    return passages

@@ -6,12 +6,14 @@
     <home>/annotation/address.json        host and port, which later starts keep, so that open pages live on
     <home>/annotation/secret_key          signs sessions (readable by its owner only)
     <home>/annotation/postgres.url        the PostgreSQL of the first start, if any
+    <home>/annotation/acts.txt            what commands did while no server answered, for its audit log
     <home>/annotation/admin.json          the toolkit's own account (readable by its owner only)
 
 Telemetry is off, sign-up is closed, and the server listens on the loopback interface by default. ``connect`` returns a
 client of this server, or of the one that the environment names.
 """
 
+import fcntl
 import json
 import os
 import shlex
@@ -19,6 +21,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import cattrs
@@ -230,3 +233,17 @@ def connect(workspace: Workspace, environment: Mapping[str, str] = os.environ) -
         mend = f"start one with `darkroom annotate up`, or name a remote one with {URL} and {TOKEN}"
         raise ServerUnreachable(f"no Label Studio runs for {workspace.annotation}; {mend}")
     return LabelStudioClient(info.url, server.admin.token)
+
+
+def note_act(workspace: Workspace, act: str) -> None:
+    """Write a command's act to the server's audit log, after those that waited for a server to answer."""
+    path, now = workspace.annotation / "acts.txt", datetime.now(UTC).isoformat(timespec="seconds")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.write(f"{now} {' '.join(act.split())}\n")
+        with suppress(AnnotationError), connect(workspace) as studio:
+            file.seek(0)
+            for line in file.read().splitlines():
+                studio.note_act(line)
+            file.truncate(0)

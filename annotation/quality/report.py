@@ -18,7 +18,6 @@ from darkroom.annotation.rounds.submissions import ROUNDS
 from darkroom.pipelines.inspection import charts
 from darkroom.pipelines.inspection.pages import html_page
 from darkroom.pipelines.publishing.rendering import templates
-from darkroom.pipelines.records import Reject
 from darkroom.pipelines.verification.proportion import Proportion
 
 if TYPE_CHECKING:
@@ -29,14 +28,14 @@ _TEMPLATES = Path(__file__).with_name("templates")
 _PANELS = {"accept": "agreement among experts (alpha)", "cross_check": "agreement of two checkers (alpha)"}
 
 
-def render(quality: Quality, *, title: str = "annotation", left_out: Sequence[Reject] = (), every: float = 0) -> str:
-    """The page. ``left_out`` are unsuitable images; an open page is loaded again after ``every`` seconds, unless 0."""
+def render(quality: Quality, *, title: str = "annotation", every: float = 0, **lists: Sequence[Any]) -> str:
+    """The page; an open one is loaded again after ``every`` seconds, unless 0. ``lists``: ``left_out``, the unsuitable
+    images (``Reject``), and ``practice`` (``PracticeResult``)."""
     environment = templates(_TEMPLATES)
     environment.filters |= {"plain": plain, "percent": str, "range": interval, "number": number, "nice": nice}
     flagged = {(outlier.person.email, outlier.measure) for outlier in find_outliers(quality.people)}
-    body = environment.get_template("report.html.jinja").render(
-        title=title, q=quality, rounds=ROUNDS, flagged=flagged, left_out=left_out, verdicts=VERDICTS, every=every
-    )
+    values = {"title": title, "q": quality, "rounds": ROUNDS, "flagged": flagged, "verdicts": VERDICTS, "every": every}
+    body = environment.get_template("report.html.jinja").render(values, **{"left_out": (), "practice": (), **lists})
     style, script = ((_TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
     page_title = f"{title}: quality of the annotation"
     return html_page(Markup(body), title=page_title, style=style, script=script, has_images=False)

@@ -124,7 +124,7 @@ def record(
     return Recording(
         note=note,
         annotators=annotators,
-        campaign=campaign.model_copy(update={"images": (), "rates": {}}),
+        campaign=campaign.model_copy(update={"images": (), "rates": {}, "practice": ""}),
         images=tuple(sorted(pool, key=lambda item: item.image.sha256)),
         people=tuple(Person(p.person_id, _address(p), f"Person {p.person_id}", p.role) for p in people),
         tasks=tuple(

@@ -25,7 +25,7 @@ from darkroom.annotation.label_studio.server_files import SQLITE, parse_url, sel
 from darkroom.annotation.rounds.journal import Journal
 
 JOURNAL, DUMP = "journal.sqlite", "label_studio.dump"
-FILES = ("admin.json", "secret_key", "address.json", "campaign.yaml", "service.env")
+FILES = ("admin.json", "secret_key", "address.json", "campaign.yaml", "service.env", "acts.txt")
 PATIENCE_SECONDS = 600.0
 """Longest wait for a sync to end."""
 Say = Callable[[str], None]

@@ -75,6 +75,9 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
     currency: Annotated[str, pydantic.Field(pattern=r"^[A-Z]{3}$")] = "EUR"
     language: str = "en"
     """The guide's for people in whose language there is none; one of ``annotation/label_studio/GUIDE*.md``."""
+    practice: str = ""
+    """Images with known right answers on which annotators and checkers practise before their first task: a file of JSON
+    lines, relative to the campaign's file (``rounds/practice.py``), or ``example``; empty: no practice."""
     seed: int = 0
     """Which records people check twice, with a planted error, or write without a policy's. `init` draws one; with 0, as
     in campaigns of earlier versions, the journal's secret is used for it."""

@@ -28,6 +28,7 @@ from darkroom.pipelines.selection.duplicates.looks import Look, look_of
 from darkroom.pipelines.sources import SourceRow
 from darkroom.pipelines.sources.catalog import EMBEDDED, Catalog
 from darkroom.pipelines.storage.atomic_write import write_whole
+from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.media_validation import LARGEST_PIXELS
 from darkroom.pipelines.storage.stage_runs import Outcome, Progress, StageReport, run_stage
 from darkroom.pipelines.storage.tables import TableKey, Tables
@@ -120,11 +121,7 @@ class _PoolBuilder:
         if image.sha256 in digests:
             raise RowError(Reason.DUPLICATE, "the same image was there before")
         digests.add(image.sha256)
-        view = None
-        size = shown_size(image.width, image.height)
-        if size != pixels.size:
-            pixels = pixels.resize(size, Image.Resampling.LANCZOS)
-            view = self.workspace.images.add_view(pixels, parent=image.sha256, made_by="annotation view")
+        pixels, view = add_view(self.workspace.images, image, pixels)
         return PoolImage(image, file.folder.source, file.row, file.folder.license, view), look_of(pixels)
 
     def _deduplicate(self, items: Sequence[PoolImage], looks: Sequence[Look]) -> list[PoolImage]:
@@ -164,6 +161,15 @@ class _PoolBuilder:
         self.rejects.append(reject_item(item, error, stage=POOL.asset[0]))
 
 
+def add_view(images: ImageStore, image: ImageRef, pixels: Image.Image) -> tuple[Image.Image, ImageRef | None]:
+    """The pixels that people see of an image, and the stored view of one that is too large for a browser."""
+    size = shown_size(image.width, image.height)
+    if size == pixels.size:
+        return pixels, None
+    pixels = pixels.resize(size, Image.Resampling.LANCZOS)
+    return pixels, images.add_view(pixels, parent=image.sha256, made_by="annotation view")
+
+
 def _read(path: Path) -> bytes:
     with raised_as(lambda error: RowError(Reason.MISSING_IMAGE, f"{path}: {error.strerror}"), OSError):
         n_bytes = path.stat().st_size
@@ -192,7 +198,7 @@ def reject_item(item: PoolImage, error: RowError, *, stage: str, row: dict[str, 
     return reject(error.reason, error.evidence, stage=stage, row=row or to_row(item), **origin)
 
 
-def write_trial_images(workspace: Workspace) -> int:
+def write_trial_images(workspace: Workspace, folder: str = TRIAL_FOLDER) -> int:
     """Write large images of the bundled source, the same ones every time; returns their number."""
     source = Catalog(workspace.sources).open(EMBEDDED)
     rows = (row for shard in range(source.n_shards) for row in source.rows(shard) if isinstance(row, SourceRow))
@@ -204,5 +210,5 @@ def write_trial_images(workspace: Workspace) -> int:
         if len(images) == N_TRIAL_IMAGES:
             break
     for number, data in enumerate(images.values(), 1):
-        write_whole(workspace.annotation / TRIAL_FOLDER / f"{number:02d}.jpg", data)
+        write_whole(workspace.annotation / folder / f"{number:02d}.jpg", data)
     return len(images)

@@ -21,6 +21,7 @@ from darkroom.annotation.rounds import journal_file as file
 from darkroom.annotation.rounds.campaign import Terms
 from darkroom.annotation.rounds.journal_file import RecordTask, TaskRequest
 from darkroom.pipelines.records.digest import digest
+from darkroom.pipelines.storage.row_files import by_key
 
 
 class Journal(file.JournalFile):
@@ -209,6 +210,17 @@ class Journal(file.JournalFile):
 
     def blocked_submissions(self) -> list[dict[str, Any]]:
         return [json.loads(raw) for raw in self._column("select raw from hits order by place")]
+
+    def set_practice(self, accounts: Iterable[Mapping[str, Any]]) -> None:
+        """Store the tries of accounts; they stay when a server lost its database."""
+        tries = ((account["email"], each) for account in accounts for each in account["practice"])
+        rows = ((email, each["campaign"], each["number"], json.dumps(each)) for email, each in tries)
+        self._write("insert or replace into practice values (?, ?, ?, ?)", rows)
+
+    def practice(self) -> dict[str, list[dict[str, Any]]]:
+        """Tries by address."""
+        query = "select email, raw from practice order by email, campaign, number"
+        return by_key((email, json.loads(raw)) for email, raw in self._db.execute(query))
 
     @property
     def last_annotation(self) -> int:

@@ -4,6 +4,7 @@
 -- if unknown. tasks.is_lost: a finished task that the server lost. retired: an unfinished one, handed out again. revisions.roles: of the signer from
 -- hand-out to submission, null until accounts are pulled. roles: every role that an account had; last_demand is the last
 -- one handed out before it changed, null for the role of today. in_force: the terms of tasks handed out now.
+-- practice: people's tries, as the server counted them.
 -- secret: stands in for the seed of a campaign without one; it never leaves this file.
 -- touched: items whose work changed since the last complete sync, kept by triggers. progress: where records stood then.
 create table if not exists projects(
@@ -42,6 +43,9 @@ create table if not exists in_force(round text primary key, terms text not null)
 create index if not exists tasks_unready on tasks(key) where not is_ready;
 create index if not exists demands_without_terms on demands(round) where terms = '';
 create table if not exists secret(only_row integer primary key check (only_row = 1), seed integer not null);
+create table if not exists practice(
+    email text not null, campaign text not null, number integer not null, raw text not null,
+    primary key (email, campaign, number));
 create table if not exists touched(item_id text primary key) without rowid;
 create table if not exists progress(item_id text primary key, stage text not null, round text not null) without rowid;
 create trigger if not exists demand_touches after insert on demands begin

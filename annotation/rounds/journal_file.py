@@ -18,7 +18,7 @@ from darkroom.pipelines.records.digest import digest
 from darkroom.pipelines.storage.storage_errors import sqlite_mend
 
 REQUEST_COLUMNS = "round, item_id, attempt, serial, base_annotation, base_revision, gold, overlap, n_wanted, bases"
-SCHEMA = 5
+SCHEMA = 6
 """Of the file (``pragma user_version``); 0 is a file of a version before terms, or a new one."""
 TABLES = Path(__file__).with_name("journal.sql").read_text(encoding="utf-8")
 _STEPS = tomllib.loads(Path(__file__).with_name("journal_steps.toml").read_text(encoding="utf-8"))

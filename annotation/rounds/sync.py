@@ -40,6 +40,8 @@ class Sync:
     say: Say = print
     recorded_terms: Mapping[str, Terms | None] = field(default_factory=dict)
     """Terms of a recording's tasks, by key."""
+    note: Say = str
+    """Called with changed terms that were put in force."""
 
     def run(self, pool: Sequence[PoolImage], *, reset_forms: bool = False, recreate: bool = False) -> Counter[str]:
         """Returns the tasks handed out, by round. Raises ``AnnotationError``; what was pulled before is kept."""
@@ -90,6 +92,7 @@ class Sync:
                 changed.setdefault(", ".join(today.changes(before)), []).append(round)
         for change, rounds in changed.items():
             self.say(f"{change}: applies to tasks of {', '.join(rounds)} handed out from now on")
+            self.note(f"terms of {', '.join(rounds)}: {change}")
 
     def _report_lost_tasks(self, round: str) -> None:
         project = self.journal.project(round)

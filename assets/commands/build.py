@@ -116,9 +116,12 @@ def finish(rows: RlRows = None, quota: RlQuota = None) -> None:
     other sources. Run it at any time, also while a campaign goes on: finished work is skipped, an interrupted run
     resumes. In the UI it is the job `finished_annotations`.
     """
+    from darkroom.annotation.label_studio.server import note_act
     from darkroom.assets.builds.build import build_annotated
 
     build_annotated(n_rows=rows, source_quotas=_source_quotas(quota))
+    with open_workspace() as workspace:
+        note_act(workspace, "finish")
 
 
 def _checked_families(chosen: list[str] | None) -> list[str]:

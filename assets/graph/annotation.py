@@ -1,13 +1,14 @@
 """Human annotation in the UI: the image pool, the tables of the rounds, and the sensor that syncs with Label Studio."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import dagster as dg
 
 from darkroom.annotation import AnnotationError
-from darkroom.annotation.label_studio.server import connect
+from darkroom.annotation.label_studio.server import connect, note_act
 from darkroom.annotation.quality.metrics import Quality, measure
 from darkroom.annotation.quality.report import figures, people_rows, plots, summary
 from darkroom.annotation.recordings.campaign_import import RecordedCampaign
@@ -16,6 +17,7 @@ from darkroom.annotation.rounds.accepted_source import to_sample
 from darkroom.annotation.rounds.campaign import Campaign, require_experts
 from darkroom.annotation.rounds.image_pool import POOL, materialize_pool
 from darkroom.annotation.rounds.journal import Journal
+from darkroom.annotation.rounds.practice import exchange_practice
 from darkroom.annotation.rounds.pre_annotations import PRE_ANNOTATIONS, materialize_pre_annotations, read_predictions
 from darkroom.annotation.rounds.sync import Sync
 from darkroom.annotation.rounds.tables import ACCEPTED, ORDER, REFUSED, AnnotationStages
@@ -176,7 +178,9 @@ def annotation_sync(context: dg.SensorEvaluationContext, workspace: WorkspaceRes
             pool, campaign = opened.tables.read(POOL, PoolImage), Campaign.load(opened.annotation)
             if not journal.rounds():
                 require_experts(campaign, studio.accounts())
-            Sync(journal, studio, campaign, read_predictions(opened, pool), say=context.log.info).run(pool)
+            exchange_practice(opened, campaign, journal, studio)
+            drafts, note = read_predictions(opened, pool), partial(note_act, opened)
+            Sync(journal, studio, campaign, drafts, say=context.log.info, note=note).run(pool)
             fingerprint = journal.fingerprint
     if fingerprint == context.cursor:
         return dg.SkipReason("no new submissions")

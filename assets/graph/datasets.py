@@ -9,7 +9,7 @@ import dagster as dg
 
 from darkroom.annotation.label_studio.server import connect
 from darkroom.annotation.queues.base import read_verdicts
-from darkroom.annotation.queues.review import ROUND as REVIEW, ReviewQueue
+from darkroom.annotation.queues.table_queues import REVIEW, ReviewQueue
 from darkroom.annotation.rounds.accepted_source import read_accepted
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.journal import Journal

@@ -1,5 +1,5 @@
 """Statistics of a family's judging, for its card and pages: judges, necessity, and experts' reviews of a seeded sample
-(``annotation/queues/review.py``); other rows carry no review check."""
+(``annotation/queues/table_queues.py``); other rows carry no review check."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -46,6 +46,8 @@ PARAMETERS: Sequence[Mapping[str, str]] = (
     {"search": "Canary"},
     {"format": "json"},
 )
+PRACTISED = "Canarypractice"
+"""Begins the canaries that no address shows to the admin either."""
 GOLD = '"ground_truth": true'
 HIGHEST = 14
 """Above every number of a project, task, annotation, draft and account of the campaign."""
@@ -92,6 +94,7 @@ class Campaign:
             self.tokens[email] = self.studio.add_person(email, role=role, password=PASSWORD, name=name)["token"]
             self.canaries |= {email: {email}, name: {email}, self.tokens[email]: {email}}
         self._sync()
+        self._ask_for_practice()
         for number in range(3):
             self._submit(
                 ANN, self.take(ANN, "annotate"), self._record(f"Canaryanswer{number}", f"Canaryquestion{number}")
@@ -113,6 +116,17 @@ class Campaign:
         self._sync()
         self._submit(FAY, self.take(FAY, "accept"), self.check(FAY, "fay"))
         self.take(EVE, "accept")
+
+    def _ask_for_practice(self) -> None:
+        """Of another campaign on the same server; the right answers are no one's to know before they have answered."""
+        frame = {"image": "a" * 64, "size": SIZE, "boxes": [[10, 10, 90, 90]], "category": "OCR", "count": None}
+        words = [self._canary(f"{PRACTISED}{number}") for number in range(10)]
+        items = [
+            {**frame, "key": right, "question": "?", "answer": right, "planted": {**frame, "answer": wrong}}
+            for right, wrong in zip(words[::2], words[1::2], strict=True)
+        ]
+        content = {"digest": "1", "language": "en", "passages": {}, "items": items}
+        self.studio.set_practice("elsewhere", content)
 
     def project(self, round: str) -> int:
         project = self.journal.project(round)

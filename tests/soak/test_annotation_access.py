@@ -31,6 +31,7 @@ from tests.soak.access_walk import (
     GOLD,
     HIGHEST,
     NOBODY,
+    PRACTISED,
     SIZE,
     ZOE,
     Call,
@@ -107,7 +108,7 @@ def test_the_canaries_can_be_found(campaign: Campaign) -> None:
         paths = ["/api/tasks?fields=all&project={}&page_size=100", "/api/tasks/{}/drafts", "/darkroom/people"]
         said = "".join(admin.get(path.format(n)).text for path in paths for n in range(1, HIGHEST))
     said = said.replace('"ground_truth":true', GOLD)
-    assert [word for word in campaign.canaries if word not in said] == []
+    assert [word for word in campaign.canaries if word not in said and not word.startswith(PRACTISED)] == []
     assert len(campaign.canaries) > 20
 
 

@@ -48,6 +48,10 @@ def round_of(project: Any) -> str:
     return _opening(project)[0]
 
 
+def campaign_of(project: Any) -> str:
+    return (project.description or "").partition(" ")[2].partition(" ")[2]
+
+
 def open_roles(project: Any) -> tuple[str, ...]:
     round, narrowed = _opening(project)
     return tuple(role for role in OPEN_TO.get(round, ()) if not narrowed or role in narrowed)

@@ -22,8 +22,8 @@ from functools import wraps
 from typing import Any
 
 from darkroom_studio.access import FORBIDDEN, ROLES, UNKNOWN, role_of
-from darkroom_studio.corrections import withdraw
-from darkroom_studio.identity import user_of
+from darkroom_studio.identity import user_of, withdraw
+from darkroom_studio.own_tables import AUDIT, PRACTICE, listed
 from darkroom_studio.validation import read_blocked
 from django.contrib.auth.models import Group
 from django.contrib.auth.password_validation import validate_password
@@ -102,6 +102,16 @@ def withdrawn(request: HttpRequest) -> HttpResponse:
         return JsonResponse({"tasks": [number for number in numbers if withdraw([number])]})
 
 
+@staff_only
+def audit(request: HttpRequest) -> HttpResponse:
+    """GET ?after=N: what administrators did, page by page; POST {"act": "…"}: what a command did."""
+    if request.method == "POST":
+        request.darkroom_note = str(json.loads(request.body)["act"])
+        return JsonResponse({})
+    rest = f"from {AUDIT} where id > %s order by id limit {PAGE}"
+    return _answer(listed("id, at, who, request, status, note", rest, _number(request, "after")))
+
+
 PAGE = 200
 _TIMES = ("lead_time", "created_at", "updated_at")
 _FIELDS = ("id", "result", "completed_by", "updated_by", "was_cancelled", "ground_truth", *_TIMES)
@@ -141,8 +151,8 @@ def _page(request: HttpRequest) -> Any:
     return Task.objects.filter(project_id=_number(request, "project"), id__gt=_number(request, "after")).order_by("id")
 
 
-def _answer(rows: list[dict[str, Any]]) -> HttpResponse:
-    return JsonResponse({"tasks": rows, "next": rows[-1]["id"] if len(rows) == PAGE else None})
+def _answer(page: list[dict[str, Any]]) -> HttpResponse:
+    return JsonResponse({"tasks": page, "next": page[-1]["id"] if len(page) == PAGE else None})
 
 
 def _number(request: HttpRequest, name: str) -> int:
@@ -153,11 +163,18 @@ def _number(request: HttpRequest, name: str) -> int:
 def accounts(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         try:
-            return JsonResponse(_account_row(_save_account(json.loads(request.body))), status=201)
+            row = _account_row(_save_account(json.loads(request.body)))
+            request.darkroom_note = f"{row['email']}: {row['role']}"
+            return JsonResponse(row, status=201)
         except (ValueError, KeyError, ValidationError) as error:
             return _bad_request(error)
     users = User.objects.prefetch_related("groups").select_related("auth_token").order_by("id")
-    return JsonResponse({"people": [_account_row(user) for user in users]})
+    people = {user.id: _account_row(user) | {"practice": []} for user in users}
+    columns = "user_id, campaign, number, n_right, step / 2 as n, seconds, ended_at as at"
+    for each in listed(columns, f"from {PRACTICE} order by campaign, number"):
+        if person := people.get(each.pop("user_id")):  # an account that an admin deleted is gone
+            person["practice"].append(each)
+    return JsonResponse({"people": list(people.values())})
 
 
 @transaction.atomic
@@ -210,6 +227,7 @@ def account_change(change: Callable[[Any, dict[str, Any]], dict[str, Any]]) -> V
                 user = User.objects.filter(email=body["email"].strip().lower(), is_staff=False).first()
                 if user is None:
                     raise ValueError(f"no annotator, checker or expert has the account {body['email']}")
+                request.darkroom_note = user.email
                 return JsonResponse({"email": user.email, **change(user, body)})
         except (ValueError, KeyError, AttributeError, TypeError, ValidationError) as error:
             return _bad_request(error)

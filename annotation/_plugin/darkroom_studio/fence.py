@@ -13,7 +13,7 @@ from urllib.parse import quote
 from darkroom_studio import access
 from darkroom_studio.identity import has_worked, is_own, user_of
 from darkroom_studio.languages import language_of, marked, project_in
-from darkroom_studio.own_tables import task_for, work_on
+from darkroom_studio.own_tables import note_request, pending, task_for, work_on
 from darkroom_studio.validation import read_body, task_in
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from projects.models import Project
@@ -32,6 +32,7 @@ class AccessMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
+        note_request(request, response)
         rule: access.AccessRule | None = getattr(request, "darkroom_rule", None)
         if rule is None or not rule.answer or response.status_code >= 300:
             return response
@@ -76,6 +77,8 @@ def _refuse(request: HttpRequest, rule: access.AccessRule, user: Any, numbers: d
         values = [numbers[name]] if name in numbers else request.GET.getlist(name)
         if not values or not all(is_own(kind, value, user) for value in values):
             return _refused(f"This {kind} is not yours." if kind != "project" else "This project is not open to you.")
+        if kind == "project" and _must_practise(user, *values):
+            return _refused("Practise first: your start page leads there. Tasks that you have begun stay yours.")
     if rule.constant is not None:
         request.darkroom_rule = None
         return JsonResponse(rule.constant, safe=False)
@@ -105,10 +108,17 @@ def _closed_page(request: HttpRequest, rule: access.AccessRule, user: Any, numbe
         roles = " or ".join(access.open_roles(project)) or "admin"
         page = marked(CLOSED_PAGE, language_of(request))
         return HttpResponse(page.format(roles=roles, role=access.role_of(user) or "none"), status=403)
+    if _must_practise(user, number):
+        return HttpResponseRedirect("/darkroom/practice")
     is_stream = rule.route == LABEL_STREAM and "labeling" in request.GET
     if not is_stream or access.refusal(rule, dict(request.GET.lists()), None):
         return HttpResponseRedirect(f"/projects/{number}/data?labeling=1")
     return None
+
+
+def _must_practise(user: Any, *numbers: Any) -> bool:
+    projects = Project.objects.filter(id__in=numbers) if (campaigns := pending(user)) else ()
+    return any(access.round_of(project) and access.campaign_of(project) in campaigns for project in projects)
 
 
 def _shaped(response: HttpResponse, rule: access.AccessRule, user: Any, language: str) -> HttpResponse:
@@ -138,7 +148,8 @@ def _open_projects(content: dict[str, Any], user: Any, language: str) -> dict[st
     """The API's list of projects, without those that are closed to the user."""
     listed = content["results"]
     projects = Project.objects.in_bulk([row["id"] for row in listed])
-    opened = [(row, projects[row["id"]]) for row in listed if access.is_open(projects[row["id"]], user)]
+    opened = [(row, project) for row in listed if access.is_open(project := projects[row["id"]], user)]
+    opened = [(row, project) for row, project in opened if not _must_practise(user, project.id)]
     rows = [_shown_project(row, project, language) for row, project in opened]
     return {**content, "results": rows, "count": content["count"] - len(listed) + len(rows)}
 

@@ -9,9 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from darkroom_studio.corrections import correct
 from darkroom_studio.fence import route_of
-from darkroom_studio.identity import user_of
+from darkroom_studio.identity import correct, user_of
 from darkroom_studio.languages import language_of, marked, translated
 from darkroom_studio.own_tables import login_wait, note_login, settled_answer, work_on
 from darkroom_studio.validation import find_submission_errors, log_blocked, read_body
@@ -24,7 +23,7 @@ GetResponse = Callable[[HttpRequest], HttpResponse]
 SUBMIT, EDIT = "api/tasks/<int:pk>/annotations/", "api/annotations/<int:pk>/"
 LOGIN = "user/login/"
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-"""Of pages that have no scripts."""
+"""Of pages that have no scripts but, where more follows, their own."""
 
 
 KEPT = ("/react-app/", "/static/", "/label-studio-frontend/", "/dm/", "/darkroom/images/")
@@ -118,7 +117,7 @@ def finish_page(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     is_page = request.method == "GET" and "text/html" in request.headers.get("Accept", "")  # else a script asks
     if response.status_code >= 400 and kind.startswith("application/json") and is_page:
         return _error_page(response, language_of(request))
-    is_ours = response.get("Content-Security-Policy") == POLICY  # no page of Label Studio's, and none with scripts
+    is_ours = response.get("Content-Security-Policy", "").startswith(POLICY)  # no page of Label Studio's
     if request.user.is_authenticated and kind.startswith("text/html") and not response.streaming and not is_ours:
         # every page is the same single-page app: a project can be opened from any of them without another page load
         for tag, insert in _inserts(request.user, language_of(request)).items():

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from core.views import main as studio_main
-from darkroom_studio.access import is_open, role_of, round_of
+from darkroom_studio.access import campaign_of, is_open, role_of, round_of
 from darkroom_studio.administration import counted
 from darkroom_studio.content import WRITING
-from darkroom_studio.corrections import builds_on, is_begun
-from darkroom_studio.identity import submitted
+from darkroom_studio.identity import builds_on, is_begun, submitted
 from darkroom_studio.languages import language_of, marked, title_in, translated
 from darkroom_studio.middleware import POLICY
+from darkroom_studio.own_tables import pending
 from django.db.models import Count, F, Q
 from django.db.models.fields.json import KT
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
@@ -61,6 +61,7 @@ def start(request: HttpRequest) -> HttpResponse:
         "last": last if last and not is_begun(builds_on(last.task, last.id)) else None,
         "next": min([row for row in rows if row.n_waiting], key=lambda row: FIRST.index(row.round), default=None),
         "summary": summary(rows, language),
+        "practises": bool(pending(user)),
         "n_sent_back": sum(row.n_sent_back for row in rows),
     }
     # no variable of the page is HTML
@@ -98,9 +99,11 @@ class RoundProgress(NamedTuple):
 
 
 def progress_of(user: Any, *, project_id: int | None = None) -> list[RoundProgress]:
-    """Every project that is open to the person (or one), campaign by campaign, in the order of the rounds."""
-    ours = Project.objects.filter(description__startswith="darkroom ")
+    """Every project that is open to the person (or one), campaign by campaign, in the order of the rounds; none of a
+    campaign in which they have to practise first."""
+    ours, closed = Project.objects.filter(description__startswith="darkroom "), pending(user)
     projects = [project for project in ours if round_of(project) in ROUNDS and is_open(project, user)]
+    projects = [project for project in projects if campaign_of(project) not in closed]
     rows = [_progress(project, user, projects) for project in projects if project_id in (None, project.id)]
     return sorted(rows, key=lambda row: (row.campaign, ROUNDS.index(row.round), row.project_id))
 
@@ -119,10 +122,6 @@ def _progress(project: Any, user: Any, projects: Iterable[Any]) -> RoundProgress
         n_waiting=waiting.count(),
         n_sent_back=_sent_back(waiting, user, project, projects) if round_of(project) == "rework" else 0,
     )
-
-
-def campaign_of(project: Any) -> str:
-    return (project.description or "").partition(" ")[2].partition(" ")[2]
 
 
 def summary(rows: Iterable[RoundProgress], language: str = "en") -> str:

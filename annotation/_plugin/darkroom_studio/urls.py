@@ -11,6 +11,8 @@ locks         tasks with locks of people who do not work on them (staff)
 overlaps      POST {"overlaps": {"<task>": <annotations that complete it>}} (staff)
 images/<sha>  an image of the store (every account)
 tasks/<n>/answer  POST {"answer"}: a checker's own answer, before the record is shown (to whom the task was given)
+audit         GET ?after=N: what administrators did; POST {"act"}: what a command did (staff)
+practice      the page of a person's practice, and what they submit there (every account); practice/sets (staff)
 progress      GET ?project=N: the line above a task, ``{"text": "7 of 40 today, 3 sent back to you"}``
 """
 
@@ -20,6 +22,7 @@ from core.urls import urlpatterns as studio_urlpatterns
 from darkroom_studio import administration as staff
 from darkroom_studio.images import image
 from darkroom_studio.own_tables import answer
+from darkroom_studio.practice import practice, sets
 from darkroom_studio.start import home, progress, start
 from django.urls import path, re_path
 
@@ -33,9 +36,12 @@ urlpatterns = [
     path("darkroom/changes", staff.changes),
     path("darkroom/overlaps", staff.overlaps),
     path("darkroom/locks", staff.locks),
+    path("darkroom/audit", staff.audit),
     path("darkroom/images/<str:sha256>", image),
     path("darkroom/tasks/<int:pk>/answer", answer),
     path("darkroom/progress", progress),
+    path("darkroom/practice", practice),
+    path("darkroom/practice/sets", sets),
     path("projects/", start),
     re_path(r"^$", home),
     *studio_urlpatterns,

@@ -3,7 +3,8 @@
 A task without ``data["gate"]`` belongs to another team's project on the same server and is not checked. A task whose
 gate says ``"blind_first": true`` is served without the record's answer and boxes until the person who works on it has
 settled an own answer (``own_tables.py``); then with them, and with that answer in the form. An answer is settled
-once: submissions and edits must repeat it. Tasks of older versions have no such gate.
+once: submissions and edits must repeat it. Tasks of older versions have no such gate. At the end: which practice images
+a person gets, and what was wrong with their work on one.
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ import os
 import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
+from random import SystemRandom
+from runpy import run_path
 from typing import Any
 
-from .content import find_errors, is_visible, read_content, rules_shown
+from .content import Corners, find_errors, is_visible, read_content, rules_shown, to_corners
 from .languages import note_in, translated
 
 LOG_PAGE = 10_000
@@ -163,3 +167,54 @@ def find_blind_errors(results: Any, rules: Mapping[str, Any], settled: str, lang
         said = "Your own answer was “{}”, before you saw the record. It cannot be changed."
         return [translated(said, language, settled[:100])]
     return []
+
+
+N_IMAGES, N_PASSING, PRACTISING = 5, 4, ("annotator", "checker")
+"""Practice images of a try, how many of them must be right, and who practises."""
+LEAST_OVERLAP = 0.5
+"""Mean IoU from which boxes are right."""
+MOST_BOXES = 20
+
+
+def draw_practice(n_before: Mapping[str, int]) -> list[tuple[str, bool]]:
+    """The images of a try (``n_before``: how often the person got each): the rarest, two or three with an error."""
+    chance = SystemRandom()
+    planted = [True, True, False, False, chance.random() < 0.5]
+    chance.shuffle(planted)
+    keys = sorted(chance.sample(sorted(n_before), len(n_before)), key=lambda key: n_before[key])
+    return list(zip(keys, planted, strict=False))
+
+
+def read_boxes(sent: Any, size: Sequence[int]) -> list[Corners]:
+    """Rectangles in percent as boxes in pixels. Raises ``ValueError`` for anything else, and for none or too many."""
+    rectangles = [box for box in sent if isinstance(box, dict)] if isinstance(sent, list) else []
+    if not 0 < len(rectangles) == len(sent) <= MOST_BOXES:
+        raise ValueError(f"expected a list of 1 to {MOST_BOXES} rectangles")
+    return [to_corners(box, *size) for box in rectangles]
+
+
+def practice_errors(image: Mapping[str, Any], verdict: str) -> list[str]:
+    """Which of a person's answer, boxes and verdict on a practice image are wrong."""
+    is_right = {
+        "answer": _records("answers")["matches"](image["own"], image["answer"]),
+        "box": overlap(image["own_boxes"], image["boxes"]) >= LEAST_OVERLAP,
+        "verdict": (verdict == "reject") == image["is_planted"],
+    }
+    return [name for name, right in is_right.items() if not right]
+
+
+def overlap(boxes: Sequence[Sequence[int]], others: Sequence[Sequence[int]]) -> float:
+    """Mean IoU of boxes paired one to one, the best pair first; a box without a partner counts as 0."""
+    iou, total, paired = _records("geometry")["iou"], 0.0, set[tuple[int, int]]()
+    pairs = [(iou(a, b), n, m) for n, a in enumerate(boxes) for m, b in enumerate(others)]
+    for share, *pair in sorted(pairs, reverse=True):
+        if paired.isdisjoint(enumerate(pair)):
+            total += share
+            paired.update(enumerate(pair))
+    return total / max(len(boxes), len(others))
+
+
+@cache
+def _records(name: str) -> dict[str, Any]:
+    """One of Darkroom's modules of records, from its file: Label Studio's environment does not have Darkroom."""
+    return run_path(str(Path(__file__).parents[3] / "pipelines" / "records" / f"{name}.py"))

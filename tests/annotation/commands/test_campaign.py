@@ -18,6 +18,7 @@ from darkroom.pipelines.storage.workspace import Workspace
 from tests.annotation.desk import ANN, BOB, EVE, Desk, accepts, record
 from tests.annotation.recordings.test_format import large_image
 from tests.command_lines import ANNOTATE as app
+from tests.json_endpoint import ScriptedServer
 
 runner = CliRunner()
 
@@ -136,3 +137,34 @@ def test_a_doctor_without_a_server_says_how_to_start_one(workspace: Workspace) -
     said = runner.invoke(app, ["doctor"])
     assert said.exit_code == 1
     assert not isinstance(said.exception, AnnotationError)
+
+
+def test_what_administrators_did_is_printed_page_by_page_or_as_json(server: ScriptedServer) -> None:
+    act = {"at": "2026-05-01T10:00:00+00:00", "who": "admin@x", "request": "POST /darkroom/people", "status": 201}
+    acts = [{"id": n, **act, "note": f"person{n}@x: expert"} for n in (1, 2)]
+    server.answers = [(200, {"tasks": acts[:1], "next": 1}), (200, {"tasks": acts[1:], "next": None})] * 2
+    lines = runner.invoke(app, ["report", "--audit"]).output.splitlines()
+    assert lines[1] == "2026-05-01T10:00:00+00:00  admin@x  POST /darkroom/people  201  person2@x: expert"
+    assert json.loads(runner.invoke(app, ["report", "--audit", "--json"]).output) == acts
+    assert server.asked[0][2]["x-darkroom-user"], "who runs the command"
+
+
+@pytest.mark.usefixtures("played")
+def test_a_report_shows_who_practises_and_nothing_of_it_is_in_payments_or_figures(workspace: Workspace) -> None:
+    before = json.loads(runner.invoke(app, ["report", "--json"]).output)
+    paid = json.loads(runner.invoke(app, ["report", "--payments", "--json"]).output)["people"]
+    (workspace.annotation / "campaign.yaml").write_text("name: test\npractice: example\n")
+    tries = [
+        {"campaign": "test", "number": n, "n_right": 2, "n": 5, "seconds": 60.0, "at": "2026-05-01"} for n in (1, 2)
+    ]
+    with Journal(workspace.annotation) as journal:
+        [person] = [person for person in journal.people().values() if person.person_id == ANN]
+        journal.set_practice([{"email": person.email, "practice": tries}])
+    shown = json.loads(runner.invoke(app, ["report", "--json"]).output)
+    assert json.loads(runner.invoke(app, ["report", "--payments", "--json"]).output)["people"] == paid
+    [stuck] = [row for row in shown.pop("practice") if row["n_tries"]]
+    assert before.pop("practice") == []
+    assert shown == before
+    assert (stuck["email"], stuck["state"], stuck["n_right"], stuck["n"]) == (person.email, "stuck", 2, 5)
+    page = (workspace.annotation / "report.html").read_text()
+    assert 'class="low">stuck: 2 of 5, try 2<' in page

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from PIL import Image
 from typer.testing import CliRunner
@@ -22,6 +24,16 @@ def test_removed_accounts_are_listed_as_such(server: ScriptedServer) -> None:
     server.answers = [(200, {"people": ACCOUNTS})]
     said = runner.invoke(app, ["users", "list"], env={"COLUMNS": "120"})
     assert next(line for line in said.output.splitlines() if "removed" in line).split()[1] == "bob@example.com"
+
+
+def test_the_list_says_how_far_everybody_is_with_practice(server: ScriptedServer) -> None:
+    """Of this campaign; whoever never had to practise has nothing there."""
+    tried = {"campaign": "annotation", "number": 1, "n_right": 4, "n": 5, "seconds": 60.0, "at": "2026-05-01"}
+    server.answers = [(200, {"people": [ACCOUNTS[0], {**ACCOUNTS[1], "practice": [tried]}, ACCOUNTS[2]]})] * 2
+    said = runner.invoke(app, ["users", "list"], env={"COLUMNS": "160"}).output
+    assert "passed: 4 of 5, try 1" in next(line for line in said.splitlines() if "ann@example.com" in line)
+    shown = json.loads(runner.invoke(app, ["users", "list", "--json"]).output)
+    assert [row["practice"] for row in shown] == ["", "passed: 4 of 5, try 1", ""]
 
 
 def test_a_team_that_becomes_too_small_is_told_so(server: ScriptedServer) -> None:

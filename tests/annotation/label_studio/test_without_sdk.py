@@ -47,7 +47,7 @@ def test_no_module_needs_the_sdk_to_be_imported(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("without_sdk")
 def test_accounts_need_no_sdk_and_projects_name_the_extra() -> None:
     with (
-        ScriptedServer([(200, {"people": [ACCOUNT]})]).serving() as server,
+        ScriptedServer([(200, {"people": [ACCOUNT], "sets": {}})]).serving() as server,
         LabelStudioClient(server.url, "token", pauses=()) as studio,
     ):
         assert [person.email for person in studio.people()] == ["ann@example.com"]
@@ -61,7 +61,7 @@ def test_accounts_need_no_sdk_and_projects_name_the_extra() -> None:
 @pytest.mark.usefixtures("without_sdk")
 def test_a_sync_names_the_extra_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DARKROOM_HOME", str(tmp_path))
-    with ScriptedServer([(200, {"people": [ACCOUNT]})]).serving() as server:
+    with ScriptedServer([(200, {"people": [ACCOUNT], "sets": {}})]).serving() as server:
         monkeypatch.setenv("DARKROOM_STUDIO_URL", server.url)
         monkeypatch.setenv("DARKROOM_STUDIO_TOKEN", "token")
         ended = CliRunner().invoke(app, ["sync"])

@@ -7,7 +7,7 @@ import pytest
 
 from darkroom.annotation.label_studio.forms import OPTIONS
 from darkroom.annotation.queues.base import QueueVerdicts, read_verdicts
-from darkroom.annotation.queues.review import labels_of
+from darkroom.annotation.queues.table_queues import labels_of
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.annotation.rounds.journal_file import TaskRequest
 from darkroom.pipelines.generation.recipes import load_recipes
@@ -112,7 +112,7 @@ def test_a_verdict_becomes_labels_of_the_checks_that_it_speaks_of(journal: Journ
 
 
 def test_every_reason_that_can_be_blamed_can_be_chosen() -> None:
-    from darkroom.annotation.queues.review import BLAMED
+    from darkroom.annotation.queues.table_queues import BLAMED
 
     known = {reason.name for reason in OPTIONS["review_reasons"]}
     assert {reason for reasons in BLAMED.values() for reason in reasons} <= known

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from darkroom.annotation.queues.base import page_task
-from darkroom.annotation.queues.source_queues import CHECK, DISPUTED, SuitabilityQueue, VerificationQueue
+from darkroom.annotation.queues.table_queues import CHECK, DISPUTED, SuitabilityQueue, VerificationQueue
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.pipelines.generation.stage import SAMPLES

@@ -156,9 +156,10 @@ def test_rows_are_marked_where_people_got_a_record_and_not_where_one_was_withhel
 
 def test_a_journal_of_the_version_before_is_read_and_an_older_program_refuses_the_new_one(half: Play) -> None:
     with sqlite3.connect(half.journal.path) as plain:
-        assert plain.execute("pragma user_version").fetchone() == (5,)
+        assert plain.execute("pragma user_version").fetchone() == (6,)
         plain.execute("update terms set raw = json_remove(raw, '$.pre_annotation')")
-        plain.executescript("alter table people drop column is_active; pragma user_version = 4")
+        plain.executescript("alter table people drop column is_active; drop table practice; pragma user_version = 4")
     half.journal = Journal(half.journal.path.parent)
+    assert half.journal.practice() == {}
     assert {state.pre_annotation for state in half.states.values()} == {""}
     assert [len(tasks) for _, tasks in half.journal.record_tasks(ROUNDS)] == [1] * 60

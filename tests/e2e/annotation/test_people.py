@@ -8,7 +8,7 @@ import re
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 import httpx
@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from darkroom.annotation import AnnotationError
 from darkroom.annotation._plugin.darkroom_studio.access import FREE_FAILURES
 from darkroom.annotation.label_studio.client import LabelStudioClient
-from darkroom.annotation.label_studio.server import TOKEN, URL, LabelStudioServer, connect
+from darkroom.annotation.label_studio.server import TOKEN, URL, LabelStudioServer, connect, note_act
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.doctor import Doctor
 from darkroom.annotation.rounds.journal import Journal
@@ -274,3 +274,63 @@ def connect_own(server: LabelStudioServer) -> LabelStudioClient:
     started = server.find()
     assert started is not None
     return LabelStudioClient(started.url, server.admin.token, pauses=())
+
+
+def test_what_administrators_do_is_in_a_log_that_only_grows(server: LabelStudioServer, workspace: Workspace) -> None:
+    """Commands and requests, by whom and with which end; no password, no token, nothing that only reads."""
+    with running_campaign(server, workspace, name="audited") as running:
+        before = [act["id"] for act in running.studio.audit()]
+        account = running.studio.add_person("ada@audit.example.com", role="annotator", password="a secret of theirs")
+        running.studio.set_password("ada@audit.example.com", "another secret of theirs")
+        changed: list[str] = []
+        Sync(running.journal, running.studio, running.campaign, say=str, note=changed.append).run(running.pool)
+        rules = running.campaign.model_copy(update={"max_share": 0.01})
+        Sync(running.journal, running.studio, rules, say=str, note=changed.append).run(running.pool)
+        assert changed == ["terms of annotate, cross_check, accept, rework: max_share 0.05 -> 0.01"]
+        numbers = [p.project_id for round in ("annotate", "rework") if (p := running.journal.project(round))]
+        running.studio.note_act("sync --reset-forms")
+        with http_client(running.url, server.admin.token) as admin:
+            admin.get("/api/projects/")
+            admin.patch(f"/api/projects/{running.project}/?token={server.admin.token}", json={"title": "a secret"})
+            admin.delete("/api/projects/999999/")
+        running.studio.remove_person("ada@audit.example.com")
+        acts = [act for act in running.studio.audit() if act["id"] not in before]
+        own = [
+            (act["request"].partition("/darkroom/")[2] or act["request"], act["status"], act["note"]) for act in acts
+        ]
+        assert own == [
+            ("people", 201, "ada@audit.example.com: annotator"),
+            ("people/password", 200, "ada@audit.example.com"),
+            *((f"PATCH /api/projects/{number}/", 200, "") for number in numbers),  # the guide names the limit
+            ("audit", 200, "sync --reset-forms"),
+            (f"PATCH /api/projects/{running.project}/", 200, ""),
+            ("DELETE /api/projects/999999/", 404, ""),
+            ("people/remove", 200, "ada@audit.example.com"),
+        ]
+        assert acts[0]["who"].startswith(f"{server.admin.email} "), "the system's user, too"
+        secrets = ("secret", account["token"], server.admin.token, server.admin.password)
+        assert not [secret for secret in secrets if secret in json.dumps(acts)]
+        with http_client(running.url, account["token"]) as ada:
+            assert ada.get("/darkroom/audit").status_code == 401, "the account is closed"
+        for refused in ("update darkroom_audit set note = ''", "delete from darkroom_audit"):
+            with suppress(sa.exc.SQLAlchemyError), tables_of(server) as tables:  # PostgreSQL does nothing instead
+                tables.execute(sa.text(refused))
+        assert [act for act in running.studio.audit() if act["id"] not in before] == acts
+
+
+def test_what_a_command_did_without_a_server_is_in_the_log_of_the_next(
+    server: LabelStudioServer, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = server.find()
+    assert started is not None
+    monkeypatch.delenv(URL, raising=False)
+    monkeypatch.delenv(TOKEN, raising=False)
+    note_act(workspace, "restore /backups/1\nof today")
+    assert "restore /backups/1 of today" in (workspace.annotation / "acts.txt").read_text()
+    monkeypatch.setenv(URL, started.url)
+    monkeypatch.setenv(TOKEN, server.admin.token)
+    note_act(workspace, "finish")
+    with connect(workspace) as studio:
+        notes = [act["note"].partition(" ")[2] for act in studio.audit()][-2:]
+    assert notes == ["restore /backups/1 of today", "finish"]
+    assert (workspace.annotation / "acts.txt").read_text() == ""

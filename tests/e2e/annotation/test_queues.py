@@ -11,8 +11,7 @@ from darkroom.annotation.label_studio.server import (
     LabelStudioServer,
     connect,
 )
-from darkroom.annotation.queues.review import ReviewQueue
-from darkroom.annotation.queues.source_queues import CHECK, SuitabilityQueue, VerificationQueue
+from darkroom.annotation.queues.table_queues import CHECK, ReviewQueue, SuitabilityQueue, VerificationQueue
 from darkroom.annotation.rounds.campaign import Campaign
 from darkroom.annotation.rounds.journal import Journal
 from darkroom.pipelines.generation.recipes import load_recipes
