@@ -24,7 +24,7 @@ from darkroom.pipelines.records.geometry import Box
 from darkroom.pipelines.storage.workspace import Workspace
 from scripts.screenshots import browser
 from tests.e2e.labelling import Labelling, field, pool_of, write_campaign
-from tests.e2e.test_annotation_practice import ROWS, SHOWS, draw
+from tests.e2e.test_annotation_practice import answer_beside_the_target
 from tests.e2e.visitor import Point, visitor
 from tests.own_studio import own_home, running
 
@@ -58,7 +58,9 @@ def main(folder: Annotated[Path, typer.Argument(help="Folder for the images.")] 
             _check(Labelling(made, studio.url), workspace, folder)
         _ask_for_practice(workspace)
         with visitor(port, SIZE) as made:
-            _practise(Labelling(made, studio.url), folder)
+            Labelling(made, studio.url).log_in(NEWCOMER, PASSWORD, "/darkroom/practice")
+            answer_beside_the_target(made)
+            made.image().save(folder / "practice.webp", quality=80)
 
 
 @contextmanager
@@ -132,21 +134,6 @@ def _ask_for_practice(workspace: Workspace) -> None:
     with Journal(workspace.annotation) as journal, connect(workspace, {}) as studio:
         studio.add_person(NEWCOMER, role="checker", password=PASSWORD)
         exchange_practice(workspace, campaign, journal, studio)
-
-
-def _practise(page: Labelling, folder: Path) -> None:
-    """What was right of an image, after a right answer with a box beside the target and a verdict."""
-    page.log_in(NEWCOMER, PASSWORD, "/darkroom/practice")
-    page.visitor.until(SHOWS)
-    row = ROWS[page.visitor.run("document.querySelector('.note').innerText")]
-    page.visitor.type("input[name=answer]", row["answer"])
-    x1, y1, x2, y2 = row["boxes"][0]
-    draw(page.visitor, [x1 - (x2 - x1) // 2, y1 - (y2 - y1), x2, y2])
-    page.visitor.click("#own .key")
-    page.visitor.until("document.getElementById('verdict') && " + SHOWS)
-    page.visitor.click("#verdict button[value=reject]")
-    page.visitor.until_said("The right answer")
-    page.visitor.image().save(folder / "practice.webp", quality=80)
 
 
 def _save(page: Labelling, path: Path) -> None:

@@ -6,7 +6,7 @@ import time
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -243,7 +243,7 @@ def report(
                 pulled, blocked = max((p.watermark for p in projects), default=""), journal.blocked_submissions()
                 quality = measure(states, blocked=blocked, people=people, campaign=campaign, as_of=pulled)
                 practice = list(practice_results(journal.practice(), people, campaign))
-                more = {"left_out": left_out(workspace), "practice": practice}
+                more: dict[str, list[Any]] = {"left_out": left_out(workspace), "practice": practice}
                 write_whole(path, render(quality, title=campaign.name, every=every or 0, **more))
                 facts = {"report": path, **to_json(quality), "practice": to_json(practice)}
             if as_json:

@@ -71,7 +71,7 @@ def practice_results(
     for person in sorted(people, key=lambda person: person.email):
         own = [each for each in tries.get(person.email, ()) if each["campaign"] == campaign.name]
         if own or (campaign.practice and person.is_active and person.role in PRACTISING):
-            last = own[-1] if own else {"n_right": 0, "n": 0, "at": ""}
+            last: Mapping[str, Any] = own[-1] if own else {"n_right": 0, "n": 0, "at": ""}
             ends = [each["n_right"] >= N_PASSING for each in own if each["n"] == N_IMAGES]
             state = "passed" if any(ends) else "stuck" if len(ends) > 1 else "practises" if own else "not begun"
             hours, counts = sum(each["seconds"] for each in own) / 3600, (len(own), last["n_right"], last["n"])

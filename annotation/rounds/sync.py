@@ -40,7 +40,7 @@ class Sync:
     say: Say = print
     recorded_terms: Mapping[str, Terms | None] = field(default_factory=dict)
     """Terms of a recording's tasks, by key."""
-    note: Say = str
+    note: Say = lambda terms: None
     """Called with changed terms that were put in force."""
 
     def run(self, pool: Sequence[PoolImage], *, reset_forms: bool = False, recreate: bool = False) -> Counter[str]:

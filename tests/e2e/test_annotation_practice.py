@@ -183,6 +183,19 @@ def work(made: Visitor, *, wrong: bool) -> str:
     return str(row["question"])
 
 
+def answer_beside_the_target(visitor: Visitor) -> None:
+    """Give a right answer with a box beside the target and a verdict: the page says what was right."""
+    visitor.until(SHOWS)
+    row = ROWS[visitor.run("document.querySelector('.note').innerText")]
+    visitor.type("input[name=answer]", row["answer"])
+    x1, y1, x2, y2 = row["boxes"][0]
+    draw(visitor, [x1 - (x2 - x1) // 2, y1 - (y2 - y1), x2, y2])
+    visitor.click("#own .key")
+    visitor.until("document.getElementById('verdict') && " + SHOWS)
+    visitor.click("#verdict button[value=reject]")
+    visitor.until_said("The right answer")
+
+
 def draw(made: Visitor, corners: list[int]) -> None:
     """With the mouse, after the target was scrolled to."""
     box = json.dumps(corners)
