@@ -24,6 +24,7 @@ from darkroom.assets.pages.declared_metadata import dataset_columns, table_colum
 from darkroom.pipelines.generation.recipes import Recipe
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.publishing.dataset_reader import origins_in
+from darkroom.pipelines.publishing.dataset_writer import Unlicensed
 from darkroom.pipelines.publishing.judge_stats import REVIEWS, acceptance, read_reviews
 from darkroom.pipelines.publishing.parquet_shards import Shipped
 from darkroom.pipelines.publishing.rl_dataset import KEY, RlDataset
@@ -35,6 +36,7 @@ from darkroom.pipelines.selection.screening import Screening
 from darkroom.pipelines.sources.catalog import Catalog
 from darkroom.pipelines.storage.tables import TableKey, Tables
 from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.sandbox.errors import UserError
 
 GROUP = "datasets"
 SFT_DATASET, RL_DATASET = dg.AssetKey("sft_dataset"), dg.AssetKey(list(KEY.asset))
@@ -65,14 +67,21 @@ def sft_dataset_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
         with workspace.open() as opened:
             tables = opened.tables
             datasets = sft_datasets(opened, recipes, config)
+            unlicensed: list[Unlicensed] = []
             for dataset in datasets:
-                report, shipped = dataset.publish()
+                try:
+                    report, shipped = dataset.publish()
+                except Unlicensed as error:  # the other families ship
+                    unlicensed.append(error)
+                    continue
                 context.log.info("%s: %d rows, %d bytes", shipped.folder, shipped.n_rows, shipped.n_bytes)
                 family, shards = dataset.recipe.family, dataset.partitions
                 keys = [TableKey((family, "trajectories"), shard) for shard in shards]
                 counts.update(rows_in=sum(tables.n_rows(key) for key in tables.existing(keys)), rows_out=shipped.n_rows)
                 counts.update(rejected=report.n_rejected, quarantined=report.n_quarantined)
                 metadata |= _shipped_metadata(opened, family, shipped, shards)
+            if unlicensed:
+                raise UserError("; ".join(map(str, unlicensed)))
             metadata |= pages.rejects_metadata(*(tables.stream_rejects(dataset.key) for dataset in datasets))
         families = dict.fromkeys([stage_key(recipe.family, "trajectories") for recipe in recipes], Trajectory)
         metadata |= dataset_columns("trajectories", {**families, SAMPLES_KEY: Sample})

@@ -51,6 +51,10 @@ FILES_CODE = (__name__, *(f"{__package__}.{module}" for module in _WRITING))
 """The code that decides the bytes of files and cards."""
 
 
+class Unlicensed(UserError):
+    """A dataset would be empty, as no licence is known of its rows."""
+
+
 class Publication(ABC, Generic[R]):
     """One dataset of a workspace: a table of the rows that ship, and a folder with their files."""
 
@@ -164,20 +168,19 @@ class Publication(ABC, Generic[R]):
     def publish(self) -> tuple[StageReport, Shipped]:
         """Selects the rows and writes their files (without rows there is no folder), unless their inputs are unchanged.
         The folder is replaced whole: an interrupted run leaves the earlier one, or none while it is renamed, and the
-        next run finishes. Raises ``TableMissing``."""
+        next run finishes. Raises ``TableMissing``, and ``Unlicensed``, which leaves the earlier dataset."""
         report = self.make_table()
+        n = 0 if report.n_out or Reason.NOT_SELECTED in report.reasons else report.reasons.get(Reason.LICENCE_UNKNOWN)
+        if n:
+            name = f"{self.folder.parent.name}/{self.folder.name}"
+            raise Unlicensed(f"{name} would be empty: no licence is known of {n:,} rows; {LICENCE_REMEDY}")
         inputs = self.file_inputs()
         shipped = _read_marker(self.folder, inputs)
         return report, self._write_folder(report, inputs) if shipped is None else shipped
 
     def make_table(self) -> StageReport:
-        """Select the rows that ship. Raises ``UserError`` where none has a licence: the earlier dataset stays."""
-        report = run_stage(self.workspace.tables, self.key, self.record, inputs=self.inputs(), perform=self._outcome)
-        n = 0 if report.n_out or Reason.NOT_SELECTED in report.reasons else report.reasons.get(Reason.LICENCE_UNKNOWN)
-        if n:
-            name = f"{self.folder.parent.name}/{self.folder.name}"
-            raise UserError(f"{name} would be empty: no licence is known of {n:,} rows; {LICENCE_REMEDY}")
-        return report
+        """Select the rows that ship."""
+        return run_stage(self.workspace.tables, self.key, self.record, inputs=self.inputs(), perform=self._outcome)
 
     def _outcome(self) -> Outcome[R]:
         selection = self.select()

@@ -53,7 +53,7 @@ def test_everything_but_what_must_be_local_is_in_the_object_store(
     remote = {"DARKROOM_HOME": str(home), "DARKROOM_LOCAL": str(tmp_path / "local")}
     local = {"DARKROOM_HOME": str(tmp_path / "home")}
     for variables in (remote, local):
-        said = darkroom("ingest", str(signs), "--name", "signs", "--boxes", "boxes", **variables)
+        said = darkroom("ingest", str(signs), "--name", "signs", "--boxes", "boxes", "--license", "MIT", **variables)
         assert "6 rows: 5 samples, 1 rejects" in said
         darkroom("materialize", "signs", "--family", "crop", **variables)
     shipped, ours = home / "datasets" / "sft" / "crop", tmp_path / "home" / "datasets" / "sft" / "crop"
@@ -95,7 +95,7 @@ def test_training_reads_the_datasets_of_the_object_store_and_reports_there(
 ) -> None:
     home, local = store_path(object_store.url()), tmp_path / "local"
     remote = {"DARKROOM_HOME": str(home), "DARKROOM_LOCAL": str(local), "DAGSTER_HOME": str(local / "dagster")}
-    darkroom("ingest", str(signs), "--name", "signs", "--boxes", "boxes", **remote)
+    darkroom("ingest", str(signs), "--name", "signs", "--boxes", "boxes", "--license", "MIT", **remote)
     darkroom("materialize", "signs", "--family", "crop", "--train", **remote)
     assert {path.parent.name for path in (local / "checkpoints").glob("*/config.json")} == {"tiny", "sft", "grpo"}
 
@@ -152,13 +152,13 @@ def test_a_bucket_that_is_gone_stops_a_run_which_can_be_resumed(
             monkeypatch.setenv(name, value)
         home = store_path(server.url())
         variables = {"DARKROOM_HOME": str(home), "DARKROOM_LOCAL": str(tmp_path)}
-        darkroom("ingest", str(signs), "--name", "signs", "--boxes", "boxes", **variables)
+        darkroom("ingest", str(signs), "--name", "signs", "--boxes", "boxes", "--license", "MIT", **variables)
         server.kill()
         said = darkroom("materialize", "signs", "--family", "crop", status=1, **variables)
         assert said.count("\n") == 1
         assert "then run again: finished work is kept" in said
         server.start()  # with nothing in it: moto holds everything in memory
         server.make_bucket(home.path.split("/")[0])
-        darkroom("ingest", str(signs), "--name", "signs", "--boxes", "boxes", **variables)
+        darkroom("ingest", str(signs), "--name", "signs", "--boxes", "boxes", "--license", "MIT", **variables)
         darkroom("materialize", "signs", "--family", "crop", **variables)
         assert files(home / "datasets" / "sft" / "crop")

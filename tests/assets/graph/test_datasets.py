@@ -20,11 +20,12 @@ from darkroom.pipelines.generation.engine import STAGES
 from darkroom.pipelines.generation.recipes import load_recipes
 from darkroom.pipelines.generation.stage import SAMPLES
 from darkroom.pipelines.publishing.dataset_reader import origins_in
-from darkroom.pipelines.records import Trajectory
+from darkroom.pipelines.records import Sample, Trajectory
 from darkroom.pipelines.records.annotation import STAND_INS
 from darkroom.pipelines.sources import SourceRow
 from darkroom.pipelines.storage.tables import TableKey
 from darkroom.pipelines.storage.workspace import Workspace
+from darkroom.sandbox.errors import UserError
 from tests.pipelines.publishing.shipping import PARTITION
 
 ORACLE, RULE = (STAND_INS[name] for name in ("oracle", "embedded"))
@@ -97,6 +98,18 @@ def test_rows_without_code_have_a_preview_and_a_family_without_rows_has_none(pub
     assert len(rows) == 4
     assert all("data:image" in row and "| S" in row for row in rows)
     assert "contrast_preview" not in published
+
+
+def test_families_whose_rows_have_no_licence_are_named_together_and_stop_no_other(
+    published: dict[str, object], workspace: Workspace
+) -> None:
+    tables, key = workspace.tables, TableKey(SAMPLES, PARTITION)
+    samples = [replace(sample, license="") for sample in tables.read(key, Sample)]
+    tables.write(key, Sample, samples, [], inputs="none", facts=tables.facts(key))
+    recipes = [load_recipes()[family] for family in ("crop", "direct", "contrast")]
+    asset = datasets.sft_dataset_asset(recipes)
+    with pytest.raises(UserError, match=r"sft/crop would be empty: .*; sft/direct would be empty"):
+        dg.materialize([asset], resources={"workspace": WorkspaceResource()})
 
 
 @pytest.mark.parametrize("name", ["sft_checkpoint", "grpo_checkpoint", "evaluation"])

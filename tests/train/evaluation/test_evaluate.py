@@ -202,7 +202,7 @@ def test_of_questions_that_name_a_region_the_pages_say_what_is_not_shown(prompts
     )
     folder = evaluate(settings).folder
     text = (folder / "report.md").read_text()
-    assert "3 of 3 questions name four numbers, the region to look at" in text
+    assert "3 of 3 questions name four numbers in a row, as a region has" in text
     assert "- **Not shown** by their right answers: that the model finds a place by itself." in text
     assert "a blank crop changes 0.0% of 1 of the right answers; a wrong crop changes 0.0% of 1" in text
     assert "<strong>Not shown</strong>" in (folder / "report.html").read_text()
