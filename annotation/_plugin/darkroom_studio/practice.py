@@ -20,7 +20,15 @@ from darkroom_studio.identity import user_of
 from darkroom_studio.languages import language_of, marked, translated
 from darkroom_studio.middleware import POLICY
 from darkroom_studio.own_tables import PRACTICE, PRACTICE_SETS, counted_pause, listed, pending, rows
-from darkroom_studio.validation import N_IMAGES, N_PASSING, answer_problem, draw_practice, practice_errors, read_boxes
+from darkroom_studio.validation import (
+    N_IMAGES,
+    N_PASSING,
+    answer_problem,
+    draw_practice,
+    practice_errors,
+    read_body,
+    read_boxes,
+)
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.template import Context, Engine
@@ -54,7 +62,11 @@ def practice(request: HttpRequest) -> HttpResponse:
     )
     latest = _latest(user, campaigns)
     if request.method == "POST":
-        return _submitted(json.loads(request.body), user, latest, language)
+        try:
+            sent = dict(read_body(request.body, request.encoding))
+        except (ValueError, TypeError):
+            return JsonResponse({"detail": "expected a JSON object"}, status=400)
+        return _submitted(sent, user, latest, language)
     step = latest["step"] if latest else 0
     if latest and step and step % 2 == 0 and request.GET.get("after") != f"{latest['number']}.{step}":
         return _page(latest, user, language, is_solved=True)
