@@ -1,5 +1,7 @@
 """``darkroom remove``: rows, images and sources that go for good, and files that nothing needs."""
 
+import os
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -58,12 +60,12 @@ def remove(
     `darkroom remove --unused --yes`
     """
     with open_workspace() as workspace:
+        if bool(names) == unused:
+            raise UserError("name what to remove, or say --unused")
         if names:
             _remove_named(workspace, names, answers=answers, yes=yes)
-        elif unused:
-            _remove_unused(workspace, days, runs=runs, alone=alone, yes=yes)
         else:
-            raise UserError("name what to remove, or say --unused")
+            _remove_unused(workspace, days, runs=runs, alone=alone, yes=yes)
         if not yes:
             print_line("Nothing was changed. Add --yes")
 
@@ -76,12 +78,14 @@ def _remove_named(workspace: "Workspace", names: Sequence[str], *, answers: bool
 
     catalog = Catalog(workspace.sources)
     added = catalog.configs()
-    of_source = {name: removal.tables_of(workspace, name) for name in names if name.isidentifier()}
+    of_source = {name: removal.tables_of(workspace, name) for name in names if re.fullmatch("[a-z0-9_]+", name)}
     sources = {name: keys for name, keys in of_source.items() if keys or name in added}
-    new = [_named(name) for name in names if name not in sources]
+    for name in filter(os.path.isfile, sources):
+        raise UserError(f"{name} is a source and a file: say ./{name} for the file, or run this elsewhere")
+    new = removal.by_name(_named(name) for name in names if name not in sources)
     hits = removal.affected(workspace, new)
-    for entry in new:
-        n_samples = sum(by is entry for rows in hits.values() for _, by in rows)
+    for entry in new.values():
+        n_samples = sum(by is entry for by_sample in hits.values() for by in by_sample.values())
         print_line(f"{entry}: {n_samples:,} sample{'' if n_samples == 1 else 's'}")
     for name, keys in sources.items():
         print_line(f"{name}: {f'{catalog.folder / name}.yaml, ' if name in added else ''}{len(keys):,} tables")
@@ -95,7 +99,7 @@ def _remove_named(workspace: "Workspace", names: Sequence[str], *, answers: bool
             removal.delete_table(workspace, key)
     refresh_dagster(workspace)
     if answers:
-        n_calls = sum(workspace.ledger.forget_about(entry.digest) for entry in new if entry.digest)
+        n_calls = sum(workspace.ledger.forget_about(entry.digest) for entry in new.values() if entry.digest)
         print_line(f"{n_calls:,} recorded answers deleted")
     names_left = sorted({key.partition.rpartition("-")[0] for key in hits})
     again = "; ".join(f"darkroom materialize {source}, darkroom rl {source}" for source in names_left)

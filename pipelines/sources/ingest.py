@@ -1,11 +1,11 @@
 """Intake: a source's rows become samples; damaged, invalid and duplicate rows become typed rejects."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import islice, zip_longest
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from darkroom.pipelines.records import ImageRef, Reject, Sample, Truth, TruthBox, VideoRef, to_row
 from darkroom.pipelines.records.answers import letters_of
@@ -18,10 +18,8 @@ from darkroom.pipelines.sources.intake_notes import IntakeNotes, NoteLine
 from darkroom.pipelines.sources.mapping import shortened
 from darkroom.pipelines.storage.images import ImageStore
 from darkroom.pipelines.storage.media_validation import derived_steps
+from darkroom.pipelines.storage.removal import TakeDowns, digests_of, find_entry
 from darkroom.sandbox.errors import raised_as
-
-if TYPE_CHECKING:
-    from darkroom.pipelines.storage.removal import TakeDown
 
 STAGE = "samples"
 _LONGEST = 200_000
@@ -49,7 +47,7 @@ def ingest_shard(
     store: ImageStore,
     *,
     n_rows: int | None = None,
-    removed: "Sequence[TakeDown]" = (),
+    removed: TakeDowns | None = None,
 ) -> Intake:
     """The shard's samples, in the source's order, and its rejects; images and videos are stored. ``n_rows``: only the
     first ones; of a conversation, its samples count. ``removed``: what may not be used. Raises ``SourceError`` where
@@ -64,8 +62,10 @@ def ingest_shard(
         n_in += 1
         notes.add_row(row)
         try:
-            _require_allowed(source.name, row, removed)
+            data = () if isinstance(row, BadRow) or not removed else (*row.images, *row.videos)
+            _require_allowed(source.name, row.row, map(digest_bytes, data), removed)  # before anything is stored
             sample = _sample(source.name, row, add_image, store.add_video, boxes)
+            _require_allowed(source.name, row.row, digests_of(sample), removed)  # what was made of them, too
             if sample.sample_id in samples:
                 raise RowError(Reason.DUPLICATE, f"the same content as {samples[sample.sample_id].source_row}")
         except RowError as error:
@@ -79,12 +79,9 @@ def ingest_shard(
     return Intake(list(samples.values()), rejects, n_in, [*lines, *notes.lines()], frame)
 
 
-def _require_allowed(source: str, row: SourceRow | BadRow, removed: "Sequence[TakeDown]") -> None:
-    """Raises ``RowError`` for a row that was taken down, before anything of it is stored."""
-    files = (
-        () if isinstance(row, BadRow) or not removed else [digest_bytes(data) for data in (*row.images, *row.videos)]
-    )
-    if entry := next((entry for entry in removed if entry.is_about(source, row.row, files)), None):
+def _require_allowed(source: str, row: str, digests: Iterable[str], removed: TakeDowns | None) -> None:
+    """Raises ``RowError`` for a row that was taken down."""
+    if removed and (entry := find_entry(removed, source, row, digests)):
         raise RowError(Reason.REMOVED, entry.evidence)
 
 

@@ -240,7 +240,8 @@ class ImageStore:
         with storage_errors(self.url):
             if may_be_there and self._fs.exists(path):
                 if self._local:
-                    os.utime(path)  # it is wanted again: to `darkroom remove --unused` it is new
+                    with suppress(PermissionError):  # another person's file
+                        os.utime(path)  # it is wanted again: to `darkroom remove --unused` it is new
                 return sha256
         if self._local:
             write_whole(Path(path), data)

@@ -12,11 +12,12 @@ import json
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import pyarrow.parquet as pq
 
@@ -25,7 +26,9 @@ from darkroom.pipelines.records.reject_reasons import Reason, reject
 from darkroom.pipelines.storage.atomic_write import write_whole
 from darkroom.pipelines.storage.store_paths import StorePath, children, content, opened, remove_file
 from darkroom.pipelines.storage.tables import TableKey
-from darkroom.pipelines.storage.workspace import Workspace
+
+if TYPE_CHECKING:
+    from darkroom.pipelines.storage.workspace import Workspace  # heavy, for intake
 
 _DIGEST = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 _WITHOUT = re.compile(
@@ -38,7 +41,7 @@ SAMPLES = ("samples",)
 
 @dataclass(frozen=True, slots=True)
 class TakeDown:
-    """What may not be used: an image or video by its digest, or a source's row; ``at``: when it was removed, UTC."""
+    """An image or video that may not be used, by its digest, or a source's row; ``at``: when it was removed, UTC."""
 
     digest: str = ""
     source: str = ""
@@ -60,50 +63,59 @@ class TakeDown:
 
     @property
     def evidence(self) -> str:
-        """Not by its digest, which would keep the file."""
+        """Words for a reject, without the digest, which would keep the file."""
         return f"the {'image or video' if self.digest else 'row'} was removed on {self.at}"
 
-    def names(self, sample: Sample) -> bool:
-        """Return whether the sample is the row, or holds the image or video, or one that was made of it."""
-        files: list[ImageRef | VideoRef] = [*sample.images, *sample.videos]
-        digests = (digest for file in files for digest in (file.sha256, file.parent))
-        return self.is_about(sample.source, sample.source_row, digests)
 
-    def is_about(self, source: str, row: str, digests: Iterable[str | None]) -> bool:
-        """Return whether a row with such images and videos is meant."""
-        return self.digest in digests if self.digest else (self.source, self.row) == (source, row)
+TakeDowns = Mapping[str, TakeDown]
+"""By their names: one look for each name that a row has, however long the list is."""
 
 
-def taken_down(home: StorePath) -> list[TakeDown]:
+def taken_down(home: StorePath) -> dict[str, TakeDown]:
     """The workspace's list, oldest first."""
     lines = (content(home / "removed.jsonl") or b"").decode().splitlines()
-    return [TakeDown(**json.loads(line)) for line in lines]
+    return by_name(TakeDown(**json.loads(line)) for line in lines)
 
 
-def take_down(workspace: Workspace, new: Sequence[TakeDown]) -> None:
+def by_name(entries: Iterable[TakeDown]) -> dict[str, TakeDown]:
+    return {str(entry): entry for entry in entries}
+
+
+def digests_of(sample: Sample) -> list[str]:
+    """The digests of a sample's images and videos, and of those that they were made of."""
+    files: list[ImageRef | VideoRef] = [*sample.images, *sample.videos]
+    return [digest for file in files for digest in (file.sha256, file.parent) if digest]
+
+
+def find_entry(removed: TakeDowns, source: str, row: str, digests: Iterable[str]) -> TakeDown | None:
+    """Find the entry that means a row, by its name or the digests of its files."""
+    names = (f"{source}:{row}", *digests)
+    return next((removed[name] for name in names if name in removed), None)
+
+
+def take_down(workspace: "Workspace", new: TakeDowns) -> None:
     """Add to the list, then remove the samples that it names, with the tables below them."""
-    listed = {str(entry): entry for entry in taken_down(workspace.home)}
-    listed |= {str(entry): entry for entry in new if str(entry) not in listed}
-    lines = "".join(f"{json.dumps(asdict(entry), sort_keys=True)}\n" for entry in listed.values())
-    write_whole(workspace.home / "removed.jsonl", lines)
+    lines = (json.dumps(asdict(entry), sort_keys=True) for entry in ({**new} | taken_down(workspace.home)).values())
+    write_whole(workspace.home / "removed.jsonl", "".join(f"{line}\n" for line in sorted(lines)))
+    below = [table for table in workspace.tables.all_keys() if table.asset != SAMPLES]
     for key, by_sample in affected(workspace, new).items():
-        _reject_samples(workspace, key, dict(by_sample))
-        for table in workspace.tables.all_keys():
-            if table.partition == key.partition and table.asset != SAMPLES:
+        _reject_samples(workspace, key, by_sample)
+        for table in below:
+            if table.partition == key.partition:
                 delete_table(workspace, table)
 
 
-def affected(workspace: Workspace, new: Sequence[TakeDown]) -> dict[TableKey, list[tuple[str, TakeDown]]]:
-    """The tables of samples that hold what is named, each with the samples' ids and the entries that name them."""
-    hits: dict[TableKey, list[tuple[str, TakeDown]]] = {}
+def affected(workspace: "Workspace", new: TakeDowns) -> dict[TableKey, dict[str, TakeDown]]:
+    """The tables of samples that hold what is named, each with the entries by the samples' ids."""
+    hits: dict[TableKey, dict[str, TakeDown]] = {}
     for key in workspace.tables.keys(SAMPLES):
         for sample in workspace.tables.stream(key, Sample):
-            if entry := next((entry for entry in new if entry.names(sample)), None):
-                hits.setdefault(key, []).append((sample.sample_id, entry))
+            if entry := find_entry(new, sample.source, sample.source_row, digests_of(sample)):
+                hits.setdefault(key, {})[sample.sample_id] = entry
     return hits
 
 
-def _reject_samples(workspace: Workspace, key: TableKey, by_sample: Mapping[str, TakeDown]) -> None:
+def _reject_samples(workspace: "Workspace", key: TableKey, by_sample: TakeDowns) -> None:
     tables, facts = workspace.tables, workspace.tables.facts(key)
 
     def rejects() -> Iterator[Reject]:
@@ -120,13 +132,13 @@ def _reject_samples(workspace: Workspace, key: TableKey, by_sample: Mapping[str,
     tables.write(key, Sample, rows, rejects(), inputs=tables.inputs(key) or "", facts=facts)
 
 
-def tables_of(workspace: Workspace, source: str) -> list[TableKey]:
+def tables_of(workspace: "Workspace", source: str) -> list[TableKey]:
     """Every table of a source's shards."""
     is_shard = re.compile(rf"{re.escape(source)}-\d{{4,}}")
     return [key for key in workspace.tables.all_keys() if is_shard.fullmatch(key.partition)]
 
 
-def delete_table(workspace: Workspace, key: TableKey) -> None:
+def delete_table(workspace: "Workspace", key: TableKey) -> None:
     """Delete a table with its rejects; the table first, which says whose they are."""
     rejects = workspace.tables.rejects_path(key)
     for path in (workspace.tables.path(key), rejects):
@@ -134,22 +146,21 @@ def delete_table(workspace: Workspace, key: TableKey) -> None:
 
 
 def unreferenced(
-    workspace: Workspace, *, days: float, runs: bool = False, say: Callable[[str], None] | None = None
+    workspace: "Workspace", *, days: float, runs: bool = False, say: Callable[[str], None] | None = None
 ) -> dict[str, int]:
     """The stored images and videos, with their bytes, that are older than ``days`` and that nothing refers to.
     ``runs``: recorded runs of code, which can be executed again, are no references."""
     before = time.time() - days * 86_400
-    unneeded = {file: n_bytes for file, n_bytes, stored in workspace.images.files() if stored < before}
-    for text in _texts(workspace, say):
-        for sha256 in _DIGEST.findall(text):
-            unneeded.pop(sha256, None)
-    for _, text in () if runs else workspace.ledger.results("sandbox"):
+    files = (file for file in workspace.images.files() if _DIGEST.fullmatch(file[0]))  # no part of one
+    unneeded = {sha256: n_bytes for sha256, n_bytes, stored in files if stored < before}
+    recorded = () if runs else (text for _, text in workspace.ledger.results("sandbox"))
+    for text in chain(_texts(workspace, say), recorded):
         for sha256 in _DIGEST.findall(text):
             unneeded.pop(sha256, None)
     return unneeded
 
 
-def forget_runs(workspace: Workspace, deleted: Iterable[str]) -> int:
+def forget_runs(workspace: "Workspace", deleted: Iterable[str]) -> int:
     """Delete recorded runs of code that show a deleted image: they are executed again when they are needed."""
     gone = set(deleted)
     keys = [key for key, text in workspace.ledger.results("sandbox") if not gone.isdisjoint(_DIGEST.findall(text))]
@@ -157,7 +168,7 @@ def forget_runs(workspace: Workspace, deleted: Iterable[str]) -> int:
     return len(keys)
 
 
-def _texts(workspace: Workspace, say: Callable[[str], None] | None) -> Iterator[str]:
+def _texts(workspace: "Workspace", say: Callable[[str], None] | None) -> Iterator[str]:
     """Every text in the workspace's files that may name a stored file."""
     roots: list[StorePath] = [workspace.home, *([] if workspace.local == workspace.home else [workspace.local])]
     for folder in (folder for root in roots for folder in children(root)):

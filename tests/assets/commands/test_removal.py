@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 from darkroom.assets.cli import app
@@ -80,6 +82,33 @@ def test_what_was_taken_down_does_not_come_back(workspace: Workspace, signs: Pat
     listed = (Path(workspace.home) / "removed.jsonl").read_text()
     said("remove", f"signs:{row}", "--yes")
     assert (Path(workspace.home) / "removed.jsonl").read_text() == listed
+
+
+def test_an_image_that_intake_made_stays_out_by_its_own_digest(workspace: Workspace, tmp_path: Path) -> None:
+    folder = tmp_path / "drawings"
+    folder.mkdir()
+    Image.effect_noise((64, 64), 80).convert("P").save(folder / "0.png")  # a palette: stored as another image
+    (folder / "questions.jsonl").write_text(json.dumps({"image": "0.png", "question": "Which?", "answer": "This"}))
+    said("ingest", str(folder), "--name", "drawings", "--license", "MIT")
+    key = TableKey(("samples",), "drawings-0000")
+    [sample] = workspace.tables.read(key, Sample)
+    assert sample.images[0].parent
+    said("remove", sample.images[0].sha256, "--yes")
+    workspace.tables.path(key).unlink()
+    engine.intake(workspace, Catalog(workspace.sources).open("drawings"), 0, key.partition)
+    assert not workspace.tables.read(key, Sample)
+
+
+def test_a_name_of_two_things_and_two_orders_at_once_are_refused(
+    workspace: Workspace, samples: list[Sample], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "name what to remove" in said("remove", "signs", "--unused", "--yes", status=1)
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "signs").write_bytes(b"a file")
+    monkeypatch.chdir(tmp_path / "here")
+    assert "a source and a file" in said("remove", "signs", "--yes", status=1)
+    assert workspace.tables.read(KEY, Sample) == samples
+    assert "0 samples" in said("remove", "./signs")
 
 
 def test_a_source_goes_with_its_tables(workspace: Workspace, samples: list[Sample]) -> None:
