@@ -107,7 +107,7 @@ class LabelStudioClient(AbstractContextManager["LabelStudioClient"]):
         self._plugin("POST", "audit", json={"act": act})
 
     def audit(self) -> Iterator[dict[str, Any]]:
-        """What administrators did: time, who, request, status, note."""
+        """The audit log of administrators: time, who, request, status, note."""
         return self._pages("audit", 0)
 
     def blocked_submissions(self, after: int) -> list[dict[str, Any]]:

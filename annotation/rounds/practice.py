@@ -47,7 +47,7 @@ class PracticeRow(pydantic.BaseModel, extra="forbid", frozen=True):
 
 
 class PracticeResult(NamedTuple):
-    """What became of one person's practice; ``n`` and ``n_right`` are the last try's images."""
+    """Outcome of one person's practice; ``n`` and ``n_right`` are the last try's images."""
 
     email: str
     role: str

@@ -266,7 +266,7 @@ def _evaluations(workspace: Workspace) -> Iterator[tuple[str, str]]:
         if shares:
             yield "  its images replaced", f"right answers that change: {', '.join(shares)}"
         if n_named := figures.get("n_naming_a_region"):
-            yield "  not shown", f"that it finds a place: {n_named} questions name where to look"
+            yield "  not shown", f"that it finds a place: {n_named} questions name four numbers, as a region has"
 
 
 def _reports(workspace: Workspace, name: str) -> list[StorePath]:

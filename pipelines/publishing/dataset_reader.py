@@ -104,11 +104,17 @@ _ORIGINS = {"written_by": "not stated", "judged_by": "no judge", "annotated_by":
 
 
 def origins_in(folders: Iterable[StorePath]) -> dict[str, str]:
-    """Who wrote, judged and annotated the rows of datasets in ``folders`` or below them, by their markers."""
+    """Who wrote, judged and annotated the rows of datasets in ``folders`` or below them, by their markers; earlier
+    versions' do not state it."""
     datasets = chain.from_iterable(dataset_folders(folder) or [folder] for folder in folders)
-    stated = [origins for folder in datasets if isinstance(origins := marker_facts(folder).get("origins"), dict)]
-    names = {what: dict.fromkeys(str(each[what]) for each in stated if each.get(what)) for what in _ORIGINS}
-    return {what: "; ".join(names[what]) or unknown for what, unknown in _ORIGINS.items()}
+    origins = [_origins(marker_facts(folder).get("origins")) for folder in datasets] or [_origins(None)]
+    return {what: "; ".join(dict.fromkeys(each[what] for each in origins)) for what in _ORIGINS}
+
+
+def _origins(stated: Any) -> dict[str, str]:
+    if not (isinstance(stated, dict) and stated.get("written_by")):
+        return dict.fromkeys(_ORIGINS, _ORIGINS["written_by"])
+    return {what: str(stated.get(what) or nobody) for what, nobody in _ORIGINS.items()}
 
 
 def split_of(file: StorePath) -> str:

@@ -67,7 +67,7 @@ def write_output(
     with tempfile.TemporaryDirectory() as rows:
         write_trajectories(Path(rows), pairs, store=store)
         n_named = record["results"]["all"]["n_naming_a_region"]
-        note = f" ({n_named} questions name where to look: finding it is not shown)" if n_named else ""
+        note = f" ({n_named} questions name four numbers, as a region has: finding it is not shown)" if n_named else ""
         write_gallery(part / "gallery.html", [Path(rows)], title=f"Rollouts of {evaluated.policy.identity.model}{note}")
     (part / REPORT).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     replace_folder(folder, part)

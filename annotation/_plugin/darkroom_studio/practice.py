@@ -134,7 +134,7 @@ def _submitted(sent: dict[str, Any], user: Any, latest: dict[str, Any] | None, l
 
 
 def _page(latest: dict[str, Any], user: Any, language: str, *, is_solved: bool) -> HttpResponse:
-    """What the person may know by now."""
+    """Show the step, with no more than the person may know by now."""
     place, nonce, content = (latest["step"] - is_solved) // 2, secrets.token_urlsafe(16), _set(latest["campaign"])
     passages = content.get("passages", {}).get(language or content.get("language"), {})
     image = latest["images"][place]

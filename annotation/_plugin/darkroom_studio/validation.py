@@ -194,7 +194,7 @@ def read_boxes(sent: Any, size: Sequence[int]) -> list[Corners]:
 
 
 def practice_errors(image: Mapping[str, Any], verdict: str) -> list[str]:
-    """Which of a person's answer, boxes and verdict on a practice image are wrong."""
+    """Name the wrong ones of a person's answer, boxes and verdict on a practice image."""
     is_right = {
         "answer": _records("answers")["matches"](image["own"], image["answer"]),
         "box": overlap(image["own_boxes"], image["boxes"]) >= LEAST_OVERLAP,

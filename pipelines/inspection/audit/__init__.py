@@ -96,7 +96,7 @@ def _splits_of(folder: StorePath) -> Iterator[_Split]:
 
 
 class _Options(NamedTuple):
-    """How many rows of a split are read, who hears of them, and the digest that the manifest has to have."""
+    """Rows of a split that are read at most, who hears of them, and the digest that the manifest has to have."""
 
     limit: int | None
     progress: Progress | None

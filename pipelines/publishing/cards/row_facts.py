@@ -78,7 +78,7 @@ class RowFacts:
         self.derived.update(derived_steps(sample))
 
     def counted(self) -> dict[str, Any]:
-        """What ``count`` counted, for the card."""
+        """The counts of ``count``, for the card."""
         names = ("n_rows", "n_images", "n_with_accepted", "columns", "first_looks")
         n_priors, n_above = len(self.priors), sum(prior > 0 for prior in self.priors)
         return {name: getattr(self, name) for name in names} | {
@@ -145,7 +145,7 @@ class RlFacts(RowFacts):
     def origins_in_words(self) -> dict[str, str]:
         """``origins`` as ``dataset_reader.origins_in`` reads them."""
         names = {what: ", ".join(sorted(who.keys() - {_NOT_MEASURED})) for what, who in self._origins.items()}
-        judged_by = ", ".join(f"{who} ({what})" for what, who in names.items() if who and what != _AUTHOR)
+        judged_by = "; ".join(f"{what}: {who}" for what, who in names.items() if who and what != _AUTHOR)
         annotated_by = self.annotators if self.columns["origin"]["annotated"] else ""
         return {"written_by": names.get(_AUTHOR, ""), "judged_by": judged_by, "annotated_by": annotated_by}
 

@@ -19,7 +19,7 @@ from darkroom.pipelines.generation import engine
 from darkroom.pipelines.generation.engine import STAGES
 from darkroom.pipelines.generation.recipes import load_recipes
 from darkroom.pipelines.generation.stage import SAMPLES
-from darkroom.pipelines.publishing.dataset_reader import origins_in
+from darkroom.pipelines.publishing.dataset_reader import dataset_files, origins_in, read_files
 from darkroom.pipelines.records import Sample, Trajectory
 from darkroom.pipelines.records.annotation import STAND_INS
 from darkroom.pipelines.sources import SourceRow
@@ -29,7 +29,7 @@ from darkroom.sandbox.errors import UserError
 from tests.pipelines.publishing.shipping import PARTITION
 
 ORACLE, RULE = (STAND_INS[name] for name in ("oracle", "embedded"))
-UNKNOWN = {"written_by": "not stated", "judged_by": "no judge", "annotated_by": "nobody"}
+UNKNOWN = dict.fromkeys(("written_by", "judged_by", "annotated_by"), "not stated")
 ORIGINS = {"written_by": ORACLE, "judged_by": RULE, "annotated_by": "nobody"}
 
 
@@ -103,13 +103,26 @@ def test_rows_without_code_have_a_preview_and_a_family_without_rows_has_none(pub
 def test_families_whose_rows_have_no_licence_are_named_together_and_stop_no_other(
     published: dict[str, object], workspace: Workspace
 ) -> None:
+    """Of ``crop`` no row has a licence, of ``direct``, which comes after it, one, of ``contrast`` none."""
     tables, key = workspace.tables, TableKey(SAMPLES, PARTITION)
-    samples = [replace(sample, license="") for sample in tables.read(key, Sample)]
+    first, *others = tables.read(key, Sample)
+    samples = [first, *(replace(sample, license="") for sample in others)]
     tables.write(key, Sample, samples, [], inputs="none", facts=tables.facts(key))
+    crop, direct = (TableKey((family, "trajectories"), PARTITION) for family in ("crop", "direct"))
+    rows = [row for row in tables.read(crop, Trajectory) if row.sample_id != first.sample_id]
+    for name, of_family in ((crop, rows), (TableKey(("contrast", "trajectories"), PARTITION), rows)):
+        of_family = [replace(row, family=name.asset[0]) for row in of_family]
+        tables.write(name, Trajectory, of_family, [], inputs="none", facts=tables.facts(crop))
     recipes = [load_recipes()[family] for family in ("crop", "direct", "contrast")]
     asset = datasets.sft_dataset_asset(recipes)
-    with pytest.raises(UserError, match=r"sft/crop would be empty: .*; sft/direct would be empty"):
+    with pytest.raises(UserError, match=r"sft/crop would be empty: .*; sft/contrast would be empty"):
         dg.materialize([asset], resources={"workspace": WorkspaceResource()})
+    assert tables.n_rows(direct) == 4
+    assert [row["sample_id"] for row in rows_of(workspace, "direct")] == [first.sample_id]
+
+
+def rows_of(workspace: Workspace, family: str) -> list[dict[str, object]]:
+    return list(read_files(dataset_files(workspace.dataset("sft", family)), without=("images",)))
 
 
 @pytest.mark.parametrize("name", ["sft_checkpoint", "grpo_checkpoint", "evaluation"])

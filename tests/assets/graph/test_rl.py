@@ -58,7 +58,7 @@ def test_the_pages_show_counts_who_was_asked_and_plots_and_the_same_again_does_n
     origins = {what: pages["rl_dataset"][what] for what in ("written_by", "annotated_by")}
     assert origins == {"written_by": "signs", "annotated_by": "nobody"}
     judged_by = pages["rl_dataset"]["judged_by"]
-    assert f"{asked('oracle')} (label compared with answers of), {SIMULATED} (pass rate, difficulty), " in judged_by
+    assert f"label compared with answers of: {asked('oracle')}; pass rate, difficulty: {SIMULATED}; " in judged_by
     assert pages["suitability_votes"]["rows_in"] == 0  # every sign is in an image
     for asset, plot in (
         ("pass_rates", "plot_pass_rates"),

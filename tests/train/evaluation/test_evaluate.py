@@ -206,7 +206,10 @@ def test_of_questions_that_name_a_region_the_pages_say_what_is_not_shown(prompts
     assert "- **Not shown** by their right answers: that the model finds a place by itself." in text
     assert "a blank crop changes 0.0% of 1 of the right answers; a wrong crop changes 0.0% of 1" in text
     assert "<strong>Not shown</strong>" in (folder / "report.html").read_text()
-    assert "(3 questions name where to look: finding it is not shown)" in (folder / "gallery.html").read_text()
+    assert (
+        "(3 questions name four numbers, as a region has: finding it is not shown)"
+        in (folder / "gallery.html").read_text()
+    )
     evaluate(replace(settings, output=tmp_path / "without", controls=0))
     assert "no control was run (`--controls`)" in (tmp_path / "without" / "report.md").read_text()
 

@@ -116,7 +116,7 @@ def test_rl_rows_say_who_wrote_measured_and_annotated_them(workspace: Workspace)
         facts.columns["origin"][origin] += 1  # as ``count`` does
     assert facts.origins_in_words == {
         "written_by": "simulated people, from a model's draft, streets",
-        "judged_by": "simulated people, in a second round (label compared with answers of), "
-        "measured on qwen (pass rate, difficulty)",
+        "judged_by": "label compared with answers of: simulated people, in a second round; "
+        "pass rate, difficulty: measured on qwen",
         "annotated_by": "simulated people",
     }
